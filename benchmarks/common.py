@@ -17,7 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path.insert(0, str(TESTS))  # the virtual network and the search for free ports are shared with the tests
+sys.path.insert(
+    0, str(TESTS)
+)  # the virtual network and the search for free ports are shared with the tests
 
 GOSTA = [sys.executable, "-m", "gosta"]
 REPEATS = 3
@@ -28,8 +30,14 @@ C_FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the option that all benchmarks have."""
-    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--smoke", action="store_true", help="check the answers on tiny sizes; times mean nothing then")
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument(
+        "--smoke",
+        action="store_true",
+        help="check the answers on tiny sizes; times mean nothing then",
+    )
     return made
 
 
@@ -37,7 +45,10 @@ def print_machine(*packages: str) -> None:
     """Print the processor and the versions that the numbers below depend on."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", *packages))
     processor = platform.processor() or platform.machine()
-    print(f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}", flush=True)
+    print(
+        f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}",
+        flush=True,
+    )
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -75,7 +86,11 @@ def print_ratio(title: str, ours: float, theirs: float, required: float | None) 
     `required` is the ratio below which the line says TOO SLOW; None, as in smoke mode, makes no such statement.
     """
     ratio = theirs / ours
-    verdict = "" if required is None else f" (required {required:g}x) {'ok' if ratio >= required else 'TOO SLOW'}"
+    verdict = (
+        ""
+        if required is None
+        else f" (required {required:g}x) {'ok' if ratio >= required else 'TOO SLOW'}"
+    )
     times = f"{_readable(ours):>11} {_readable(theirs):>11}"
     print(f"{title:<{TITLE_WIDTH}} {times} {ratio:8.2f}x{verdict}", flush=True)
 

@@ -26,7 +26,9 @@ from gosta.private.settings import PrivateSettings
 SITES, ROWS, FLAPPING = 20, 40, "node-7"
 EVERY_SECONDS, DOWN_SECONDS, EPOCH_SECONDS = 30.0, 5.0, 4.0
 DEADLINE_SECONDS = 600.0  # the default
-MOST_SECONDS = DOWN_SECONDS + 6.0  # that any result may take: until the site is back, has connected and resumed
+MOST_SECONDS = (
+    DOWN_SECONDS + 6.0
+)  # that any result may take: until the site is back, has connected and resumed
 STEP_SECONDS = 0.02
 
 
@@ -42,9 +44,13 @@ class Found(NamedTuple):
 def run(sites: int, seconds: float, epsilon: float | None, flaps: bool) -> Found:
     """Run a network; check every total that is known without noise."""
     rng = np.random.default_rng(3)
-    settings = PrivateSettings(bins=16, ranges={"": (0.0, 1.0)}, epsilon=epsilon, deadline_seconds=DEADLINE_SECONDS)
+    settings = PrivateSettings(
+        bins=16, ranges={"": (0.0, 1.0)}, epsilon=epsilon, deadline_seconds=DEADLINE_SECONDS
+    )
     parts = [np.column_stack([rng.random(ROWS), np.arange(ROWS) % 2]) for _ in range(sites)]
-    times = np.arange(7.0, seconds, EVERY_SECONDS) + rng.uniform(0, EPOCH_SECONDS, len(np.arange(7.0, seconds, 30.0)))
+    times = np.arange(7.0, seconds, EVERY_SECONDS) + rng.uniform(
+        0, EPOCH_SECONDS, len(np.arange(7.0, seconds, 30.0))
+    )
     faults = [Fault("crash", float(time), FLAPPING, DOWN_SECONDS) for time in times if flaps]
     network = SumNetwork(
         parts, list(combinations(range(sites), 2)), faults, statistic="auc", score="score", label="label",
@@ -67,9 +73,13 @@ def run(sites: int, seconds: float, epsilon: float | None, flaps: bool) -> Found
             report = peers["node-0"].report
             assert report is not None
             if epsilon is None:
-                assert report.vector == statements.pack(network.plain_sums(network.names)), "the total is wrong"
+                assert report.vector == statements.pack(network.plain_sums(network.names)), (
+                    "the total is wrong"
+                )
         network.clock.run(max(network.clock.now, asked + EPOCH_SECONDS))
-    spent = sum(one.spent.epsilon for one in network.sum_peers["node-0"].history() if one.spent is not None)
+    spent = sum(
+        one.spent.epsilon for one in network.sum_peers["node-0"].history() if one.spent is not None
+    )
     return Found(epochs - 1, found, needs, spent)
 
 
@@ -77,7 +87,9 @@ def is_done(network: SumNetwork) -> bool:
     """Return whether all nodes, of which none is down, have the total of one epoch, over all sites."""
     peers = network.sum_peers.values()
     reports = {(peer.report.epoch, peer.report.origin) if peer.report else None for peer in peers}
-    is_complete = all(peer.is_complete and len(peer.current.participants) == len(peers) for peer in peers)
+    is_complete = all(
+        peer.is_complete and len(peer.current.participants) == len(peers) for peer in peers
+    )
     return len(reports) == 1 and is_complete and len(network.nodes) == len(network.names)
 
 
@@ -86,7 +98,9 @@ def main() -> None:
     common.print_machine()
     sites, seconds = (9, 60.0) if arguments.smoke else (SITES, 600.0)
     print(f"{sites} sites, {seconds:.0f} virtual seconds; {FLAPPING} is killed every 30 s, for 5 s")
-    print(f"{'':<34} {'epochs':>7} {'results':>8} {'median':>8} {'longest':>8} {'agreements':>11} {'epsilon':>8}")
+    print(
+        f"{'':<34} {'epochs':>7} {'results':>8} {'median':>8} {'longest':>8} {'agreements':>11} {'epsilon':>8}"
+    )
     is_ok = True
     for epsilon in (None, 1.0):
         for flaps in (False, True):

@@ -123,17 +123,24 @@ def simulate(statistic: str, protocol: str, n: int, **options: Any) -> Trace:
     """Simulate the Gini mean difference of one column, or the scatter of 12 within 6 clusters."""
     rng = np.random.default_rng(0)
     if statistic == "gini":
-        return gosta.simulate(rng.normal(size=n), "gini-mean-difference", protocol=protocol, **options)
+        return gosta.simulate(
+            rng.normal(size=n), "gini-mean-difference", protocol=protocol, **options
+        )
     x, clusters = rng.normal(size=(n, 12)), rng.integers(0, 6, n)
     return gosta.simulate(x, "within-cluster-scatter", label=clusters, protocol=protocol, **options)
 
 
 def shortest(*works: Callable[[], float]) -> list[float]:
     """Call functions that return a time in turn, so that a busy moment hits all; return the shortest time of each."""
-    return [min(times) for times in zip(*([work() for work in works] for _ in range(common.REPEATS)), strict=True)]
+    return [
+        min(times)
+        for times in zip(*([work() for work in works] for _ in range(common.REPEATS)), strict=True)
+    ]
 
 
-def cores_against_one(protocol: str, n: int, runs: int, iterations: int, cores: Sequence[int], judge: bool) -> None:
+def cores_against_one(
+    protocol: str, n: int, runs: int, iterations: int, cores: Sequence[int], judge: bool
+) -> None:
     traces: dict[int, Trace] = {}
 
     def seconds_on(number: int) -> float:
@@ -146,7 +153,9 @@ def cores_against_one(protocol: str, n: int, runs: int, iterations: int, cores: 
     for number, seconds in zip(cores, times, strict=True):
         assert traces[number].data.identical(traces[1].data)
         required = REQUIRED_SPEEDUPS.get(number) if judge else None
-        common.print_ratio(f"{protocol}, gini, {runs} runs, {number} cores against 1", seconds, one, required)
+        common.print_ratio(
+            f"{protocol}, gini, {runs} runs, {number} cores against 1", seconds, one, required
+        )
 
 
 def tracking_against_async(n: int, iterations: int, required: float | None) -> None:
@@ -161,7 +170,9 @@ def tracking_against_async(n: int, iterations: int, required: float | None) -> N
     common.print_ratio("tracking, scatter, one run, against gosta-async", ours, theirs, required)
 
 
-def simulate_against_c(loop: ctypes.CDLL, statistic: str, n: int, iterations: int, required: float | None) -> None:
+def simulate_against_c(
+    loop: ctypes.CDLL, statistic: str, n: int, iterations: int, required: float | None
+) -> None:
     trace = simulate(statistic, "gosta-async", n, runs=1, iterations=iterations)
     x, edges = trace.resume_data["x"], trace.resume_data["edges"]
     values = trace.estimates.values[0, -1]
@@ -173,13 +184,18 @@ def simulate_against_c(loop: ctypes.CDLL, statistic: str, n: int, iterations: in
     def theirs(way: str) -> float:
         z, count, visitor = np.zeros(n), np.zeros(n), np.arange(n, dtype=np.int32)
         places = [array.ctypes.data_as(ctypes.c_void_p) for array in (x, z, count, visitor, edges)]
-        numbers = [ctypes.c_long(number) for number in (x.shape[1], len(edges), trace.info.seed, iterations)]
+        numbers = [
+            ctypes.c_long(number)
+            for number in (x.shape[1], len(edges), trace.info.seed, iterations)
+        ]
         seconds = common.seconds_of(lambda: getattr(loop, f"{statistic}_{way}")(*places, *numbers))
         np.testing.assert_array_equal(values, setting_of(trace).values(z[None, :, None])[0, :, 0])
         return seconds / iterations
 
     times = shortest(ours, lambda: theirs("one_by_one"), lambda: theirs("ahead"))
-    common.print_ratio(f"gosta-async, {statistic}, one run, against C", times[0], min(times[1:]), required)
+    common.print_ratio(
+        f"gosta-async, {statistic}, one run, against C", times[0], min(times[1:]), required
+    )
 
 
 def main() -> None:
@@ -196,7 +212,9 @@ def main() -> None:
         tracking_against_async(n, 30_000 if smoke else 5_000_000, None if smoke else 0.75)
         if loop is not None:
             for statistic in ("gini", "scatter"):
-                simulate_against_c(loop, statistic, n, 100_000 if smoke else 40_000_000, None if smoke else 0.85)
+                simulate_against_c(
+                    loop, statistic, n, 100_000 if smoke else 40_000_000, None if smoke else 0.85
+                )
 
 
 if __name__ == "__main__":

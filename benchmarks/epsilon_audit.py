@@ -42,7 +42,10 @@ RELEASES, SMOKE_RELEASES = 100_000, 3_000
 FALSE_ALARM = 1e-4  # over seeds, of the whole table
 THRESHOLDS = 21  # of each likelihood ratio
 ROUNDING = 1e-9  # of likelihood ratios, at whose values thresholds can be
-POOL, OTHERS = 80, 10  # rows from which the two are chosen that differ, and rows that both tables have
+POOL, OTHERS = (
+    80,
+    10,
+)  # rows from which the two are chosen that differ, and rows that both tables have
 NUMBERS_AT_ONCE = 1 << 21
 # Fewer random directions and frequencies than by default, so that the audit takes minutes.
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -91,7 +94,12 @@ class Round(NamedTuple):
         drawn, change = noise / self.unit, self.change / self.unit
         if self.noise.law == "laplace":
             own = np.abs(drawn)
-            return np.array([(np.abs(drawn + change) - own).sum(axis=1), (own - np.abs(drawn - change)).sum(axis=1)])
+            return np.array(
+                [
+                    (np.abs(drawn + change) - own).sum(axis=1),
+                    (own - np.abs(drawn - change)).sum(axis=1),
+                ]
+            )
         along, half = drawn @ change, change @ change / 2
         return np.array([along + half, along - half])
 
@@ -110,7 +118,10 @@ def audits() -> list[Audit]:
             Audit(variance, delta=0.01, participants=participants, colluding=colluding),
         ]
     found += [Audit(auc, epsilon) for epsilon in (0.1, 4.0)]
-    found += [Audit(variance, epsilon, delta) for epsilon, delta in ((0.1, 0.01), (4.0, 0.01), (1.0, 1e-6))]
+    found += [
+        Audit(variance, epsilon, delta)
+        for epsilon, delta in ((0.1, 0.01), (4.0, 0.01), (1.0, 1e-6))
+    ]
     several = "auc,gini-index:value,variance:value,quantiles:value"
     return [
         *found,
@@ -128,7 +139,10 @@ def prepare(audit: Audit) -> list[Round]:
     """Return the rounds of a release of the two neighbouring tables that differ most, of those that are tried."""
     layouts = rounds_of(audit.case)
     settings = PrivateSettings(
-        epsilon=audit.epsilon, delta=audit.delta, colluding=audit.colluding, find_edges=len(layouts) > 1
+        epsilon=audit.epsilon,
+        delta=audit.delta,
+        colluding=audit.colluding,
+        find_edges=len(layouts) > 1,
     )
     noises = [choose_noise(settings, layout, audit.participants) for layout in layouts]
     table = make_table(POOL + OTHERS, 1)
@@ -162,11 +176,16 @@ def draw_total(one: Round, releases: int, scale: float, random: Random) -> Whole
     return sum(shares, np.zeros(releases * size, dtype=np.int64)).reshape(releases, size)
 
 
-def counts_of(rounds: list[Round], releases: int, scale: float, random: Random) -> tuple[Whole, Whole]:
+def counts_of(
+    rounds: list[Round], releases: int, scale: float, random: Random
+) -> tuple[Whole, Whole]:
     """Count the releases of the first and of the second table in which each likelihood ratio is above a threshold."""
     widest = max(len(one.change) for one in rounds)
     alone = [one.largest for one in rounds]
-    thresholds = [np.linspace(-1, 1, THRESHOLDS) * sum(one.reach for one in chosen) for chosen in (rounds, alone)]
+    thresholds = [
+        np.linspace(-1, 1, THRESHOLDS) * sum(one.reach for one in chosen)
+        for chosen in (rounds, alone)
+    ]
     counts = np.zeros((2, 2, THRESHOLDS), dtype=np.int64)  # table × all totals or one × threshold
     for size in chunks(releases, max(1, NUMBERS_AT_ONCE // widest)):
         ratios = np.zeros((2, 2, size))
@@ -186,7 +205,9 @@ def chunks(total: int, most: int) -> Iterator[int]:
         yield min(most, total - start)
 
 
-def lower_bounds(first: Whole, second: Whole, releases: int, delta: float, level: float) -> tuple[float, float]:
+def lower_bounds(
+    first: Whole, second: Whole, releases: int, delta: float, level: float
+) -> tuple[float, float]:
     """Return the largest lower bounds of ε and of μ over all events, their complements, and both orders of the tables.
 
     `level` is the probability that one bound of a frequency is wrong.
@@ -194,7 +215,9 @@ def lower_bounds(first: Whole, second: Whole, releases: int, delta: float, level
     one = np.concatenate([first, second, releases - first, releases - second])
     other = np.concatenate([second, first, releases - second, releases - first])
     least = np.where(one > 0, stats.beta.ppf(level, np.maximum(one, 1), releases - one + 1), 0.0)
-    most = np.where(other < releases, stats.beta.ppf(1 - level, other + 1, np.maximum(releases - other, 1)), 1.0)
+    most = np.where(
+        other < releases, stats.beta.ppf(1 - level, other + 1, np.maximum(releases - other, 1)), 1.0
+    )
     epsilon = math.log(max(float(((least - delta) / most).max()), 1.0))
     return epsilon, max(float((stats.norm.ppf(least) - stats.norm.ppf(most)).max()), 0.0)
 
@@ -209,8 +232,19 @@ def check(audit: Audit, releases: int, scale: float, level: float, random: Rando
     is_exceeded = max(found, by_mu) > audit.epsilon
     differ = " + ".join(str(len(one.change)) for one in rounds)
     shares = f"{rounds[0].noise.shares} of {audit.participants}"
-    words = [", ".join(laws), audit.case.title, differ, shares, f"{audit.epsilon:g}", f"{audit.delta:g}"]
-    words += [f"{found:.2f}", f"{by_mu:.2f}" if laws == {"gaussian"} else "", "EXCEEDED" if is_exceeded else "ok"]
+    words = [
+        ", ".join(laws),
+        audit.case.title,
+        differ,
+        shares,
+        f"{audit.epsilon:g}",
+        f"{audit.delta:g}",
+    ]
+    words += [
+        f"{found:.2f}",
+        f"{by_mu:.2f}" if laws == {"gaussian"} else "",
+        "EXCEEDED" if is_exceeded else "ok",
+    ]
     print(f"| {' | '.join(words)} |", flush=True)
     return is_exceeded
 
@@ -218,21 +252,29 @@ def check(audit: Audit, releases: int, scale: float, level: float, random: Rando
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--releases", type=int, default=RELEASES)
-    parser.add_argument("--scale", type=float, default=1.0, help="multiply the noise, to see how the audit fails")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="multiply the noise, to see how the audit fails"
+    )
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     releases = SMOKE_RELEASES if arguments.smoke else arguments.releases
     common.print_machine("scipy")
     lines, start, exceeded = audits(), time.perf_counter(), 0
-    level = FALSE_ALARM / (len(lines) * 4 * 2 * THRESHOLDS * 2)  # sides, ratios, thresholds, and two bounds of each
-    print(f"| law | sketch | totals that differ | shares of noise | ε | δ | ε is at least | by μ | |\n{'| --- ' * 9}|")
+    level = FALSE_ALARM / (
+        len(lines) * 4 * 2 * THRESHOLDS * 2
+    )  # sides, ratios, thresholds, and two bounds of each
+    print(
+        f"| law | sketch | totals that differ | shares of noise | ε | δ | ε is at least | by μ | |\n{'| --- ' * 9}|"
+    )
     with progress.bar("audit", len(lines), 0) as advance:
         for number, audit in enumerate(lines):
             random = np.random.default_rng([arguments.seed, number]).bytes
             exceeded += check(audit, releases, arguments.scale, level, random)
             advance(1)
     print(f"\n{releases:,} releases of each table, {time.perf_counter() - start:.0f} seconds")
-    print(f"noise that is right exceeds ε in any line for less than one seed in {1 / FALSE_ALARM:,.0f}")
+    print(
+        f"noise that is right exceeds ε in any line for less than one seed in {1 / FALSE_ALARM:,.0f}"
+    )
     print(f"{exceeded} of {len(lines)} lines exceed what is claimed")
     sys.exit(1 if exceeded else 0)
 

@@ -33,11 +33,19 @@ SMOKE = Sizes(2_000, 300, 400, 1)
 
 
 def compare(
-    title: str, ours: Callable[[], float], theirs: Callable[[], float], repeats: int, required: float | None
+    title: str,
+    ours: Callable[[], float],
+    theirs: Callable[[], float],
+    repeats: int,
+    required: float | None,
 ) -> None:
     """Print how many times faster ours is; fail if the answers differ."""
     ours_value, theirs_value = ours(), theirs()  # also loads compiled code
-    assert abs(ours_value - theirs_value) <= 1e-10 * abs(theirs_value), (title, ours_value, theirs_value)
+    assert abs(ours_value - theirs_value) <= 1e-10 * abs(theirs_value), (
+        title,
+        ours_value,
+        theirs_value,
+    )
     common.print_ratio(title, *common.best_side_by_side(ours, theirs, repeats), required)
 
 
@@ -91,11 +99,15 @@ def compare_pairs(rng: np.random.Generator, sizes: Sizes, required: float | None
     added_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     title = f"within-cluster-scatter, n = {len(points):,}, d = 12, against cdist"
     compare(title, scatter, lambda: scatter_by_cdist(points, cells), 1, required)
-    print(f"  memory: {added_kib / 1024:.0f} MiB more for gosta, {8 * len(points) ** 2 / 2**20:.0f} MiB for the matrix")
+    print(
+        f"  memory: {added_kib / 1024:.0f} MiB more for gosta, {8 * len(points) ** 2 / 2**20:.0f} MiB for the matrix"
+    )
     points, cells = made(sizes.many_paired_rows)
     n, seconds = len(points), common.seconds_of(scatter)
     nanoseconds = 1e9 * seconds / (n * (n - 1) / 2)
-    print(f"within-cluster-scatter, n = {n:,}, d = 12: {seconds:.1f} s, {nanoseconds:.2f} ns a pair")
+    print(
+        f"within-cluster-scatter, n = {n:,}, d = 12: {seconds:.1f} s, {nanoseconds:.2f} ns a pair"
+    )
 
 
 def main() -> None:

@@ -24,7 +24,10 @@ from gosta.runtime.arrays import Floats
 NODES, DOWN_SECONDS, LATE = 16, 3.0, 0.2
 BY = "mean radius"  # each hospital sees tumours of about one size
 LATE_SECONDS = 20  # before the end, over which final errors are averaged
-SCENARIOS = {"no faults": False, f"{100 * LATE:.0f} % of packets lost, one node down at any time": True}
+SCENARIOS = {
+    "no faults": False,
+    f"{100 * LATE:.0f} % of packets lost, one node down at any time": True,
+}
 LEAST_KEPT = 0.25  # of the exchanges
 MOST_FACTOR = 2.0  # between the errors after as many exchanges, with and without faults
 
@@ -40,11 +43,15 @@ class Curves(NamedTuple):
 
 def run(faulty: bool, seed: int, seconds: int) -> Curves:
     """Run a network and check its journals at the end."""
-    setting = make_setting("tracking", "breast-cancer", "auc", "watts-strogatz", 0, {}, nodes=NODES, by=BY)
+    setting = make_setting(
+        "tracking", "breast-cancer", "auc", "watts-strogatz", 0, {}, nodes=NODES, by=BY
+    )
     edges = graphs.make("watts-strogatz", NODES, seed=0).edges
     assert edges is not None
     turns = int(seconds / DOWN_SECONDS) if faulty else 0
-    faults = [Fault("crash", k * DOWN_SECONDS, f"node-{k % NODES}", DOWN_SECONDS) for k in range(turns)]
+    faults = [
+        Fault("crash", k * DOWN_SECONDS, f"node-{k % NODES}", DOWN_SECONDS) for k in range(turns)
+    ]
     parts = setting.placement.split(setting.estimand.x)
     pairs = [(int(i), int(j)) for i, j in edges]
     network = VirtualNetwork(parts, pairs, faults, seed, "auc", late=LATE if faulty else 0.0)
@@ -52,7 +59,10 @@ def run(faulty: bool, seed: int, seconds: int) -> Curves:
     for second in range(1, seconds + 1):
         network.clock.run(second)
         peers = list(network.peers.values())
-        values = [0.0 if report is None else report.value[0] for report in (peer.report() for peer in peers)]
+        values = [
+            0.0 if report is None else report.value[0]
+            for report in (peer.report() for peer in peers)
+        ]
         errors.append(np.abs(np.array(values) / exact - 1).mean())
         exchanges.append(sum(peer.estimator.exchanges for peer in peers) / 2)
     network.check()
@@ -78,11 +88,15 @@ def draw(path: Path, found: dict[str, Curves]) -> None:
             ax.plot(x, np.median(curves.errors, axis=0), color=colour, label=name)
             low, high = np.quantile(curves.errors, [0.1, 0.9], axis=0)
             ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
-    axes[0].set(xlabel="seconds", ylabel="relative error, mean over nodes", xscale="log", yscale="log")
+    axes[0].set(
+        xlabel="seconds", ylabel="relative error, mean over nodes", xscale="log", yscale="log"
+    )
     axes[1].set(xlabel="exchanges that took place", xscale="log")
     axes[0].legend()
     runs = len(curves.errors)
-    figure.suptitle(f"AUC of breast-cancer, {NODES} nodes, watts-strogatz; median and 10 to 90 % of {runs} runs")
+    figure.suptitle(
+        f"AUC of breast-cancer, {NODES} nodes, watts-strogatz; median and 10 to 90 % of {runs} runs"
+    )
     figure.savefig(path, dpi=120)
 
 
@@ -96,22 +110,34 @@ def main() -> None:
     found = {}
     for name, faulty in SCENARIOS.items():
         each = [run(faulty, seed, seconds) for seed in range(runs)]
-        found[name] = Curves(np.array([one.errors for one in each]), np.array([one.exchanges for one in each]))
+        found[name] = Curves(
+            np.array([one.errors for one in each]), np.array([one.exchanges for one in each])
+        )
         errors, exchanges = found[name]
         print(f"{name}: {np.median(exchanges[:, -1]) / seconds:.1f} exchanges a second")
         for goal in (0.02, 0.01, 0.005):
             print(f"  within {100 * goal:g} % after {first_below(errors, goal):.0f} s")
-        print(f"  error over the last {LATE_SECONDS} s: {100 * np.median(errors[:, -LATE_SECONDS:]):.2g} %")
+        print(
+            f"  error over the last {LATE_SECONDS} s: {100 * np.median(errors[:, -LATE_SECONDS:]):.2g} %"
+        )
     without, with_faults = found.values()
     kept = np.median(with_faults.exchanges[:, -1]) / np.median(without.exchanges[:, -1])
-    print(f"exchanges kept: {kept:.2f}; both nodes are up for {(1 - 1 / NODES) ** 2:.2f} of the time")
+    print(
+        f"exchanges kept: {kept:.2f}; both nodes are up for {(1 - 1 / NODES) ** 2:.2f} of the time"
+    )
     same = float(with_faults.exchanges[:, -1].min())
     at = [
-        float(np.median([errors[np.searchsorted(done, same)] for errors, done in zip(*curves, strict=True)]))
+        float(
+            np.median(
+                [errors[np.searchsorted(done, same)] for errors, done in zip(*curves, strict=True)]
+            )
+        )
         for curves in found.values()
     ]
     print(f"error after {same:,.0f} exchanges: {100 * at[0]:.2g} % and {100 * at[1]:.2g} %")
-    print(f"{time.perf_counter() - start:.0f} s for {2 * runs * seconds} virtual seconds of {NODES} nodes")
+    print(
+        f"{time.perf_counter() - start:.0f} s for {2 * runs * seconds} virtual seconds of {NODES} nodes"
+    )
     if arguments.plot:
         draw(arguments.plot, found)
     most = 0.05 if arguments.smoke else MOST_FACTOR * at[0]

@@ -23,7 +23,9 @@ from gosta import schedule
 if "--smoke" in sys.argv:  # before numba is imported, and what takes edges by blocks
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     sys.setswitchinterval(1e-5)  # the simulator polls its threads
-    warnings.simplefilter("ignore")  # of products beyond 64 bits, which the generator of numbers is made of
+    warnings.simplefilter(
+        "ignore"
+    )  # of products beyond 64 bits, which the generator of numbers is made of
     schedule.BLOCK = 128
 
 import gosta
@@ -48,7 +50,9 @@ STATISTICS = (
     "gini-mean-difference", "gini-index", "mean-pairwise-distance", "kendall-tau", "auc", "concordance-index",
     "within-cluster-scatter", "energy-distance",
 )  # fmt: skip
-PROTOCOLS = tuple(name for name in protocols.PROTOCOLS if isinstance(protocols.find(name), protocols.Protocol))
+PROTOCOLS = tuple(
+    name for name in protocols.PROTOCOLS if isinstance(protocols.find(name), protocols.Protocol)
+)
 
 
 def rows_of(statistic: str, n: int, d: int = 12) -> Floats:
@@ -86,7 +90,11 @@ def setting_of(statistic: str, protocol: str, n: int) -> Setting:
 
 def compiled_engine(setting: Setting, is_inline: bool) -> Any:
     """Return the compiled engine with the same layout."""
-    return CarriedEngine(setting, SEED) if setting.rule.carries_means else OneRowEngine(setting, SEED, is_inline)
+    return (
+        CarriedEngine(setting, SEED)
+        if setting.rule.carries_means
+        else OneRowEngine(setting, SEED, is_inline)
+    )
 
 
 def differences(setting: Setting, runs: int, iterations: int, has_blocks: bool) -> tuple[int, int]:
@@ -104,7 +112,12 @@ def differences(setting: Setting, runs: int, iterations: int, has_blocks: bool) 
         batch = engine.start(range(runs))
         for iteration in (1, iterations // 3, iterations):
             engine.advance(batch, iteration)()
-        found.append([np.ascontiguousarray(array).view(np.uint8) for array in engine.snapshot(batch).values()])
+        found.append(
+            [
+                np.ascontiguousarray(array).view(np.uint8)
+                for array in engine.snapshot(batch).values()
+            ]
+        )
         engine.close()
     unequal = sum(int((a != b).any(axis=-1).sum()) for a, b in zip(*found, strict=True))
     return unequal, runs * setting.placement.nodes
@@ -131,7 +144,9 @@ def check_bits(smoke: bool) -> None:
     else:
         workers = min(len(STATISTICS), os.cpu_count() or 1)
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            work = [pool.submit(check_statistic, name, PROTOCOLS, NODES, 200_000) for name in STATISTICS]
+            work = [
+                pool.submit(check_statistic, name, PROTOCOLS, NODES, 200_000) for name in STATISTICS
+            ]
             lines = [line for one in work for line in one.result()]
     print("\n".join(lines))
     wrong = [line for line in lines if not line.endswith("same bits")]
@@ -149,8 +164,13 @@ def check_sizes(smoke: bool) -> None:
         (10_000_000, "gini-mean-difference", "tracking"),
     ):
         if not smoke:
-            unequal, count = differences(setting_of(statistic, protocol, n), 1, min(8 * n, 1 << 24), has_blocks=True)
-            print(f"n = {n:.0e}, {statistic}, {protocol}: {unequal} of {count} nodes differ", flush=True)
+            unequal, count = differences(
+                setting_of(statistic, protocol, n), 1, min(8 * n, 1 << 24), has_blocks=True
+            )
+            print(
+                f"n = {n:.0e}, {statistic}, {protocol}: {unequal} of {count} nodes differ",
+                flush=True,
+            )
             assert not unequal
     rng, chords = np.random.default_rng(3), ring_with_chords(100 if smoke else 100_000)
     for graph in (
@@ -168,9 +188,13 @@ def check_sizes(smoke: bool) -> None:
         drawn, shares = edges.draw(runs, 5, blocks, edges.allocate(blocks), 0)
         there, numbers = Schedule(graph, 3, 7), [b * schedule.BLOCK for b in range(5, 5 + blocks)]
         expected = np.concatenate([there.edges(first, first + schedule.BLOCK) for first in numbers])
-        np.testing.assert_array_equal(drawn.copy_to_host()[0].view(np.int32).reshape(-1, 2), expected)
+        np.testing.assert_array_equal(
+            drawn.copy_to_host()[0].view(np.int32).reshape(-1, 2), expected
+        )
         if edges.has_shares:
-            expected_shares = np.concatenate([there.edge_shares(first, first + schedule.BLOCK) for first in numbers])
+            expected_shares = np.concatenate(
+                [there.edge_shares(first, first + schedule.BLOCK) for first in numbers]
+            )
             np.testing.assert_array_equal(shares.copy_to_host()[0], expected_shares)
         print(f"edges of {graph.name}: same bits as numpy's", flush=True)
 
@@ -185,7 +209,9 @@ def speed(engine: Any, runs: int, iterations: int) -> float:
     return float(runs * draws * (iterations - first) / (time.perf_counter() - start))
 
 
-def print_speed(title: str, statistic: str, protocol: str, n: int, runs: int, iterations: int, share: int) -> None:
+def print_speed(
+    title: str, statistic: str, protocol: str, n: int, runs: int, iterations: int, share: int
+) -> None:
     """Print exchanges per second on the GPU and, for a part of the exchanges, on all cores."""
     setting = setting_of(statistic, protocol, n)
     engine = make(setting, SEED)
@@ -205,12 +231,26 @@ def check_speed(smoke: bool) -> None:
     one += [("within-cluster-scatter", "tracking", n) for n in (100_000, 1_000_000, 10_000_000)]
     for statistic, protocol, n in [("auc", "gosta-async", 60)] if smoke else one:
         total = 200 if smoke else 1 << 30 if protocol == "gosta-async" else 1 << 29
-        print_speed(f"one run, n = {n:.0e}, {protocol}, {statistic}", statistic, protocol, n, 1, total, 100)
-    many = [("gini-mean-difference", "gosta-async"), ("gini-mean-difference", "tracking"), ("auc", "tracking")]
+        print_speed(
+            f"one run, n = {n:.0e}, {protocol}, {statistic}", statistic, protocol, n, 1, total, 100
+        )
+    many = [
+        ("gini-mean-difference", "gosta-async"),
+        ("gini-mean-difference", "tracking"),
+        ("auc", "tracking"),
+    ]
     many += [("within-cluster-scatter", "tracking"), ("gini-mean-difference", "carried-means")]
     for statistic, protocol in [("auc", "tracking")] if smoke else many:
         n, runs, total = (30, 2, 100) if smoke else (NODES, RUNS, 20_000_000)
-        print_speed(f"{runs} runs, n = {n}, {protocol}, {statistic}", statistic, protocol, n, runs, total, 100)
+        print_speed(
+            f"{runs} runs, n = {n}, {protocol}, {statistic}",
+            statistic,
+            protocol,
+            n,
+            runs,
+            total,
+            100,
+        )
 
 
 def check_simulate(smoke: bool) -> None:
@@ -231,19 +271,29 @@ def check_simulate(smoke: bool) -> None:
         rate = runs * iterations / trace.info.seconds / 1e9
         title = f"simulate, {engine}, {runs} runs of {iterations:.0e}"
         print(
-            f"{title:<60} {seconds:8.2f} s, {trace.info.seconds:.2f} s without preparing; {rate:.3f} 10^9/s", flush=True
+            f"{title:<60} {seconds:8.2f} s, {trace.info.seconds:.2f} s without preparing; {rate:.3f} 10^9/s",
+            flush=True,
         )
     for name in ("mean", "spread", "median", "estimate"):
-        np.testing.assert_array_equal(traces["gpu"].data[name].values, traces["compiled"].data[name].values)
+        np.testing.assert_array_equal(
+            traces["gpu"].data[name].values, traces["compiled"].data[name].values
+        )
 
 
-SECTIONS = {"bits": check_bits, "sizes": check_sizes, "speed": check_speed, "simulate": check_simulate}
+SECTIONS = {
+    "bits": check_bits,
+    "sizes": check_sizes,
+    "speed": check_speed,
+    "simulate": check_simulate,
+}
 
 
 def main() -> None:
     """Run some sections, or all."""
     parser = common.parser(__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="all of them by default")
+    parser.add_argument(
+        "sections", nargs="*", choices=[*SECTIONS, []], help="all of them by default"
+    )
     arguments = parser.parse_args()
     if not arguments.smoke:
         device.require_gpu()

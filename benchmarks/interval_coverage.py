@@ -41,7 +41,9 @@ class Case(NamedTuple):
     options: dict[str, float] = {}  # noqa: RUF012
 
 
-def classes(auc: float, positive: int, negative: int, is_hard: bool = False, tail: bool = False) -> Case:
+def classes(
+    auc: float, positive: int, negative: int, is_hard: bool = False, tail: bool = False
+) -> Case:
     """Return two normal classes of equal variance, or two exponential ones of different means."""
 
     def sample(rng: np.random.Generator) -> Columns:
@@ -51,7 +53,12 @@ def classes(auc: float, positive: int, negative: int, is_hard: bool = False, tai
         return {"score": noise * ratio**label if tail else noise + shift * label, "label": label}
 
     return Case(
-        "auc", f"{'exponential' if tail else 'normal'}, AUC {auc:g}", f"{positive} + {negative}", auc, sample, is_hard
+        "auc",
+        f"{'exponential' if tail else 'normal'}, AUC {auc:g}",
+        f"{positive} + {negative}",
+        auc,
+        sample,
+        is_hard,
     )
 
 
@@ -92,13 +99,20 @@ def spread(statistic: str, sigma: float, n: int, is_hard: bool = False) -> Case:
         return {"x": np.exp(sigma * x) if sigma else x}
 
     return Case(
-        statistic, f"lognormal, σ = {sigma:g}" if sigma else "normal", str(n), values[statistic], sample, is_hard
+        statistic,
+        f"lognormal, σ = {sigma:g}" if sigma else "normal",
+        str(n),
+        values[statistic],
+        sample,
+        is_hard,
     )
 
 
 def shifted(statistic: str, shift: float, n: int) -> Case:
     """Return two normal samples whose means differ."""
-    distance = 2 * sqrt(1 / pi) * exp(-(shift**2) / 4) + shift * (1 - 2 * NORMAL.cdf(-shift / sqrt(2)))
+    distance = 2 * sqrt(1 / pi) * exp(-(shift**2) / 4) + shift * (
+        1 - 2 * NORMAL.cdf(-shift / sqrt(2))
+    )
     values = {
         "energy-distance": 2 * distance - 4 / sqrt(pi),
         "mmd": 2 / sqrt(3) * (1 - exp(-(shift**2) / 6)),  # with a bandwidth of 1
@@ -140,8 +154,15 @@ def measure(case: Case, samples: int) -> Iterator[tuple[bool, bool, float]]:
         data = case.sample(np.random.default_rng([seed, len(case.population)]))
         found = gosta.exact(data, case.statistic, interval=LEVEL, **case.options)
         assert -inf < found.low < found.high < inf, (case, seed, found)
-        low, high = max(least, found.value - reach * found.standard_error), found.value + reach * found.standard_error
-        yield found.low <= case.value <= found.high, low <= case.value <= min(most, high), log(found.high - found.low)
+        low, high = (
+            max(least, found.value - reach * found.standard_error),
+            found.value + reach * found.standard_error,
+        )
+        yield (
+            found.low <= case.value <= found.high,
+            low <= case.value <= min(most, high),
+            log(found.high - found.low),
+        )
 
 
 def main() -> None:
@@ -151,7 +172,9 @@ def main() -> None:
     samples = SMOKE_SAMPLES if arguments.smoke else arguments.samples
     common.print_machine()
     start = time.perf_counter()
-    print("| statistic | population | rows | covers | plain | typical width |\n| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| statistic | population | rows | covers | plain | typical width |\n| --- | --- | --- | --- | --- | --- |"
+    )
     with progress.bar("coverage", len(CASES), 0) as advance:
         for case in CASES:
             covers, plain, width = np.array(list(measure(case, samples)), dtype=np.float64).T

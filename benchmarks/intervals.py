@@ -28,7 +28,9 @@ SMOKE_SAMPLES = 3
 LEAST_COVERAGE = 0.92  # 95 % less four standard errors with 1000 samples
 LEAST_COVERAGE_SORTED = 0.88  # docs/explanation/protocols.md says why
 LEAST_COVERAGE_SMOKE = 0.6
-MOST_WIDTH_FACTOR = 1.5  # between the mean widths of nodes' intervals and of those from all rows; not for SORTED
+MOST_WIDTH_FACTOR = (
+    1.5  # between the mean widths of nodes' intervals and of those from all rows; not for SORTED
+)
 SORTED = "one row per node, sorted, geometric"
 Sample = Callable[[np.random.Generator], dict[str, Floats]]
 
@@ -82,9 +84,16 @@ def coverage(name: str, samples: int, title: str) -> tuple[float, float, float]:
     for seed in range(samples):
         data = sample(np.random.default_rng(seed))
         if title == SORTED:
-            order = np.lexsort(list(data.values()))  # by the last column: the label, where there is one
-            data, settings = {column: values[order] for column, values in data.items()}, {"graph": left_to_right(seed)}
-        trace = gosta.simulate(data, name, interval=LEVEL, runs=1, seed=seed, checkpoints=1, **settings)
+            order = np.lexsort(
+                list(data.values())
+            )  # by the last column: the label, where there is one
+            data, settings = (
+                {column: values[order] for column, values in data.items()},
+                {"graph": left_to_right(seed)},
+            )
+        trace = gosta.simulate(
+            data, name, interval=LEVEL, runs=1, seed=seed, checkpoints=1, **settings
+        )
         low, high = (end.values[0, -1] for end in trace.intervals())
         node = seed % len(low)
         pooled = gosta.exact(data, name, interval=LEVEL)
@@ -104,7 +113,9 @@ def main() -> None:
     if arguments.smoke:
         samples, least = SMOKE_SAMPLES, LEAST_COVERAGE_SMOKE
     common.print_machine("numba")
-    print("| statistic | network | nodes | all rows in one place | wider |\n| --- | --- | --- | --- | --- |")
+    print(
+        "| statistic | network | nodes | all rows in one place | wider |\n| --- | --- | --- | --- | --- |"
+    )
     with progress.bar("coverage", len(POPULATIONS) * len(NETWORKS), 0) as advance:
         for name in POPULATIONS:
             for title in NETWORKS:

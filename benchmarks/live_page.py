@@ -41,17 +41,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "net"
         what = ["--data", "breast-cancer", "--nodes", nodes, "--exchanges-per-second", 1]
-        assert gosta("network", "init", folder, *what, "--port", ports.free(2 * nodes)).returncode == 0
+        assert (
+            gosta("network", "init", folder, *what, "--port", ports.free(2 * nodes)).returncode == 0
+        )
         with Processes(*(folder / f"node-{k}" for k in range(nodes))) as processes:
             processes.start(*processes.folders)
             processes.wait(lambda found: all(one.estimate for one in found))
             share, size, shown = measure(folder, seconds)
     assert shown == nodes, f"the page shows {shown} of {nodes} nodes"
     too_much = " TOO SLOW" if share > REQUIRED and not arguments.smoke else ""
-    print(f"{nodes} nodes: {100 * share:.1f} % of a core, {size / 1000:.1f} kB per second{too_much}")
+    print(
+        f"{nodes} nodes: {100 * share:.1f} % of a core, {size / 1000:.1f} kB per second{too_much}"
+    )
     simulated, speed = (50, 8) if arguments.smoke else (arguments.simulated, 1)
     share, rate, size = measure_run(simulated, speed)
-    too_much = " TOO SLOW" if (share > REQUIRED_OF_RUN or rate < REQUIRED_FRAMES) and not arguments.smoke else ""
+    too_much = (
+        " TOO SLOW"
+        if (share > REQUIRED_OF_RUN or rate < REQUIRED_FRAMES) and not arguments.smoke
+        else ""
+    )
     cost = f"{100 * share:.1f} % of a core beyond the simulation, {size / 1000:.1f} kB per second{too_much}"
     print(f"a run of {simulated:,} nodes: {rate:.1f} frames per second, {cost}")
 
@@ -68,7 +76,9 @@ def measure(folder: Path, seconds: float) -> tuple[float, float, int]:
             line = events.fp.readline()
             size += len(line)
             if line.startswith(b'data: {"scene"'):
-                states = {str(k): one[0] for k, one in enumerate(json.loads(line[6:])["moment"]["nodes"])}
+                states = {
+                    str(k): one[0] for k, one in enumerate(json.loads(line[6:])["moment"]["nodes"])
+                }
             elif line.startswith(b"data: {"):
                 states |= {k: one[0] for k, one in json.loads(line[6:]).get("nodes", {}).items()}
             if not start and states:  # what starting costs is left out
@@ -89,15 +99,27 @@ def measure_run(nodes: int, speed: int) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "values.npy"
         np.save(file, values[:, None])
-        with running("run", file, "--statistic", STATISTIC, "--live", "--plot", "none") as (process, url):
+        with running("run", file, "--statistic", STATISTIC, "--live", "--plot", "none") as (
+            process,
+            url,
+        ):
             host = url.split("/")[2]
             for method, path in [("POST", f"/pace?speed={speed}"), ("GET", "/events?0")]:
                 connection = http.client.HTTPConnection(host, timeout=60)
                 connection.request(method, path, headers={"Origin": f"http://{host}"})
                 answer = connection.getresponse()
-            found, frame = read_run(answer, psutil.Process(process.pid)), float(trace.data["mean"][0, -1])
-    assert found.error == frame, f"the last frame has an error of {found.error}, the simulation of {frame}"
-    return (found.cpu_seconds - simulated) / found.seconds, found.frames / found.seconds, found.size / found.seconds
+            found, frame = (
+                read_run(answer, psutil.Process(process.pid)),
+                float(trace.data["mean"][0, -1]),
+            )
+    assert found.error == frame, (
+        f"the last frame has an error of {found.error}, the simulation of {frame}"
+    )
+    return (
+        (found.cpu_seconds - simulated) / found.seconds,
+        found.frames / found.seconds,
+        found.size / found.seconds,
+    )
 
 
 class WatchedRun(NamedTuple):

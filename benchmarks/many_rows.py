@@ -22,7 +22,9 @@ def different_patients(exchanges: int, runs: int, allowed: float) -> None:
     errors = trace.error()["mean"].values
     for at in (0, -1):
         exchanged = f"{trace.iterations[at]:,} exchanges"
-        print(f"{HOSPITALS} hospitals by size of tumour, {exchanged}: error {100 * errors[at]:.2f} %")
+        print(
+            f"{HOSPITALS} hospitals by size of tumour, {exchanged}: error {100 * errors[at]:.2f} %"
+        )
     assert errors[-1] < allowed, errors[-1]
 
 
@@ -33,7 +35,9 @@ def large_nodes(rows_per_node: int, exchanges: int, allowed: float) -> None:
     data = {"score": score, "label": rng.random(rows) < score / 10}
 
     def run(iterations: int) -> float:
-        trace = gosta.simulate(data, "auc", nodes=HOSPITALS, deal="even", runs=1, iterations=iterations, checkpoints=1)
+        trace = gosta.simulate(
+            data, "auc", nodes=HOSPITALS, deal="even", runs=1, iterations=iterations, checkpoints=1
+        )
         return float(trace.error()["mean"][-1])
 
     startup = common.seconds_of(lambda: run(1))

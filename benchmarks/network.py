@@ -203,7 +203,11 @@ async def run_end(folder: Path, neighbour: str, bytes_: int, seconds: float) -> 
 def link_round_trips(folder: Path, bytes_: int, seconds: float) -> float:
     """Return the round trips a second of a link between node-0 and node-1; node-2 forwards, if that is needed."""
     with contextlib.ExitStack() as stack:
-        ends = [("node-2", "", 0, 0.0), ("node-1", "node-0", 0, 0.0), ("node-0", "node-1", bytes_, seconds)]
+        ends = [
+            ("node-2", "", 0, 0.0),
+            ("node-1", "node-0", 0, 0.0),
+            ("node-0", "node-1", bytes_, seconds),
+        ]
         for name, *more in ends:
             command = [sys.executable, __file__, "--end", str(folder / name), *map(str, more)]
             process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
@@ -221,25 +225,36 @@ def forwarded(place: Path, bytes_: int, sizes: Sizes) -> float:
     for k, hosts in enumerate((("127.0.0.1",), ("outbound", "outbound", "127.0.0.1"))):
         given = [word for host in hosts for word in ("--host", host)]
         port = first + 6 * k
-        folder = make_network(place / f"path-{k}", 3, str(place / "path.txt"), port, "--n", "64", *given)
+        folder = make_network(
+            place / f"path-{k}", 3, str(place / "path.txt"), port, "--n", "64", *given
+        )
         for name, rate in (("node-0", "1e9"), ("node-1", "0.0"), ("node-2", "0.0")):
             set_key(folder / name / "node.toml", "exchanges_per_second", rate)
             set_key(folder / name / "node.toml", "max_exchanges_per_second", "1e9")
         folders.append((folder, port))
     seconds, rounds = sizes.seconds / sizes.rounds, 2 * sizes.rounds - 1
-    trips = [[link_round_trips(folder, bytes_, seconds) for folder, _ in folders] for _ in range(rounds)]
+    trips = [
+        [link_round_trips(folder, bytes_, seconds) for folder, _ in folders] for _ in range(rounds)
+    ]
     direct, through = np.median(trips, axis=0)
     ratio = float(through / direct)
-    print(f"round trips of a link: {direct:,.0f} a second; through a forwarder {through:,.0f}, {ratio:.2f} of that")
+    print(
+        f"round trips of a link: {direct:,.0f} a second; through a forwarder {through:,.0f}, {ratio:.2f} of that"
+    )
     if sizes.rounds > 1:
         direct, through = (exchanges(folder, port, sizes.seconds, 3) for folder, port in folders)
-        print(f"exchanges: {direct:,.0f} a second; through a forwarder {through:,.0f}, {through / direct:.2f} of that")
+        print(
+            f"exchanges: {direct:,.0f} a second; through a forwarder {through:,.0f}, {through / direct:.2f} of that"
+        )
     return ratio
 
 
 @contextlib.contextmanager
 def running(folder: Path, names: list[str]) -> Iterator[list[psutil.Process]]:
-    started = [psutil.Popen([*common.GOSTA, "node", str(folder / name)], stderr=subprocess.DEVNULL) for name in names]
+    started = [
+        psutil.Popen([*common.GOSTA, "node", str(folder / name)], stderr=subprocess.DEVNULL)
+        for name in names
+    ]
     try:
         yield started
     finally:
@@ -273,7 +288,9 @@ def exchanges(folder: Path, port: int, seconds: float, nodes: int = 2) -> float:
     command = [*common.GOSTA, "network", "verify", str(folder)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     false = [line for line in checked.stdout.splitlines() if line.startswith("NO")]
-    assert not false or (nodes > 2 and "every node has an estimate" in false[0]), checked.stdout  # one may be idle
+    assert not false or (nodes > 2 and "every node has an estimate" in false[0]), (
+        checked.stdout
+    )  # one may be idle
     assert rate > 0
     return float(rate)
 
@@ -297,9 +314,13 @@ def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
         with tempfile.TemporaryDirectory() as place:
             journal = Journal(Path(place) / "journal.sqlite", durable)
             write = partial(journal.append, [completed])
-            found["a write" + " that survives a loss of power" * durable] = microseconds(write, calls)
+            found["a write" + " that survives a loss of power" * durable] = microseconds(
+                write, calls
+            )
             journal.close()
-    found["validating a message"] = microseconds(lambda: peer._check("node-0", offer.contribution, offer.seal), calls)
+    found["validating a message"] = microseconds(
+        lambda: peer._check("node-0", offer.contribution, offer.seal), calls
+    )
     found["the rule, one side"] = microseconds(lambda: peer.apply(completed), calls)
     found["encode and decode"] = microseconds(lambda: wire.decode(wire.encode(offer)), calls)
     return found
@@ -308,9 +329,18 @@ def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
 def bytes_of_exchange(protocol: str, columns: int) -> int:
     """Return the bytes of an exchange of two nodes with one row each: its three frames, signatures included."""
     names = [f"node-{k}" for k in range(4)]
-    trusts = make_trusts(dict.fromkeys(names, 1), {name: Ed25519PrivateKey.generate() for name in names})
-    rows, ring = np.random.default_rng(0).normal(size=(4, columns)), [(0, 1), (1, 2), (2, 3), (3, 0)]
-    options: dict[str, Any] = {"statistic": "mean-pairwise-distance", "protocol": protocol, "trusts": trusts}
+    trusts = make_trusts(
+        dict.fromkeys(names, 1), {name: Ed25519PrivateKey.generate() for name in names}
+    )
+    rows, ring = (
+        np.random.default_rng(0).normal(size=(4, columns)),
+        [(0, 1), (1, 2), (2, 3), (3, 0)],
+    )
+    options: dict[str, Any] = {
+        "statistic": "mean-pairwise-distance",
+        "protocol": protocol,
+        "trusts": trusts,
+    }
     network = VirtualNetwork(np.split(rows, 4), ring, **options)
     network.clock.run(60.0)
     first, second = network.peers["node-0"], network.peers["node-1"]
@@ -329,7 +359,10 @@ def print_bytes() -> None:
 
 def many_nodes(folder: Path, port: int, sizes: Sizes) -> None:
     """Run many nodes on this machine at their usual rate; print their state and what they take."""
-    names, status_ports = [f"node-{k}" for k in range(sizes.nodes)], [port + 2 * k + 1 for k in range(sizes.nodes)]
+    names, status_ports = (
+        [f"node-{k}" for k in range(sizes.nodes)],
+        [port + 2 * k + 1 for k in range(sizes.nodes)],
+    )
     started = time.perf_counter()
     with running(folder, names) as processes:
         while not all(status(each)["exchanges"] for each in status_ports):
@@ -340,7 +373,11 @@ def many_nodes(folder: Path, port: int, sizes: Sizes) -> None:
         time.sleep(4 * sizes.seconds)
         statuses = [status(each) for each in status_ports]
         elapsed = time.perf_counter() - start
-        busy = (sum(sum(process.cpu_times()[:2]) for process in processes) - cpu) / elapsed / psutil.cpu_count()
+        busy = (
+            (sum(sum(process.cpu_times()[:2]) for process in processes) - cpu)
+            / elapsed
+            / psutil.cpu_count()
+        )
         memory = [process.memory_info().rss / 2**20 for process in processes]
         unique = [process.memory_full_info().uss / 2**20 for process in processes]
     done = sum(s["exchanges"] for s in statuses) - sum(before)
@@ -350,21 +387,34 @@ def many_nodes(folder: Path, port: int, sizes: Sizes) -> None:
         s["counters"]["offers"] for s in statuses
     )
     states = {s["state"] for s in statuses}
-    print(f"{sizes.nodes} nodes, rate {sizes.rate} a node: all had an exchange {up:.0f} s after the first was started")
+    print(
+        f"{sizes.nodes} nodes, rate {sizes.rate} a node: all had an exchange {up:.0f} s after the first was started"
+    )
     rate = done / 2 / elapsed
     print(
         f"  {rate:.0f} exchanges a second, {100 * busy:.0f} % of all cores, {100 * unanswered:.1f} % without an answer"
     )
-    print(f"  states: {', '.join(sorted(states))}; estimates off by at most {100 * off.max():.2g} %")
-    print(f"  memory of a node: {np.median(memory):.0f} MiB, {np.median(unique):.0f} MiB of them its own")
+    print(
+        f"  states: {', '.join(sorted(states))}; estimates off by at most {100 * off.max():.2g} %"
+    )
+    print(
+        f"  memory of a node: {np.median(memory):.0f} MiB, {np.median(unique):.0f} MiB of them its own"
+    )
     assert states == {"running"}, states
     assert off.max() < MOST_ERROR, off
 
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--echo", nargs=2, metavar=("FOLDER", "PORT"), help="serve as the other end of the echo")
-    parser.add_argument("--end", nargs=4, metavar=("FOLDER", "NEIGHBOUR", "BYTES", "SECONDS"), help="an end of a link")
+    parser.add_argument(
+        "--echo", nargs=2, metavar=("FOLDER", "PORT"), help="serve as the other end of the echo"
+    )
+    parser.add_argument(
+        "--end",
+        nargs=4,
+        metavar=("FOLDER", "NEIGHBOUR", "BYTES", "SECONDS"),
+        help="an end of a link",
+    )
     arguments = parser.parse_args()
     if arguments.echo:
         asyncio.run(serve_echo(Path(arguments.echo[0]), int(arguments.echo[1])))
@@ -384,7 +434,8 @@ def main() -> None:
             set_key(file, "max_exchanges_per_second", "1e9")
         message = offer_of(pair / "node-0")[1]
         rates = [
-            (echo(pair, message, sizes.seconds), exchanges(pair, port, sizes.seconds)) for _ in range(sizes.rounds)
+            (echo(pair, message, sizes.seconds), exchanges(pair, port, sizes.seconds))
+            for _ in range(sizes.rounds)
         ]
         bare, ours = np.median(rates, axis=0)
         ratio = float(np.median([exchange / trip for trip, exchange in rates]))
@@ -399,10 +450,19 @@ def main() -> None:
             durable = exchanges(pair, port, sizes.seconds)
             print(f"with a journal that survives a loss of power: {durable:,.0f} a second")
         print_bytes()
-        many = make_network(Path(place) / "many", sizes.nodes, sizes.graph, port, "--exchanges-per-second", sizes.rate)
+        many = make_network(
+            Path(place) / "many",
+            sizes.nodes,
+            sizes.graph,
+            port,
+            "--exchanges-per-second",
+            sizes.rate,
+        )
         many_nodes(many, port, sizes)
     assert arguments.smoke or ratio >= REQUIRED, f"{ratio:.2f} is less than {REQUIRED:.2f}"
-    assert arguments.smoke or through >= REQUIRED_FORWARDED, f"{through:.2f} is less than {REQUIRED_FORWARDED:.2f}"
+    assert arguments.smoke or through >= REQUIRED_FORWARDED, (
+        f"{through:.2f} is less than {REQUIRED_FORWARDED:.2f}"
+    )
 
 
 if __name__ == "__main__":

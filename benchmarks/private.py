@@ -23,7 +23,14 @@ from gosta.private.noise import choose_noise, draw
 from gosta.private.settings import PrivateSettings
 from gosta.runtime import progress
 from gosta.runtime.arrays import Floats
-from gosta.simulation.private import ROWS, SHARED, SITES, draw_totals, errors_of_choices, root_mean_square_error
+from gosta.simulation.private import (
+    ROWS,
+    SHARED,
+    SITES,
+    draw_totals,
+    errors_of_choices,
+    root_mean_square_error,
+)
 from gosta.sketches import Bins, Layout, make_layout
 from gosta.views import plots
 
@@ -62,7 +69,9 @@ def make_rows(n: int) -> Rows:
         rng = np.random.default_rng(0)
         shift = 2**0.5 * NormalDist().inv_cdf(0.9)
         label = rng.random(n) < 0.37
-        score = np.array([NormalDist().cdf(z) for z in rng.normal(size=n) + shift * label - shift / 2])
+        score = np.array(
+            [NormalDist().cdf(z) for z in rng.normal(size=n) + shift * label - shift / 2]
+        )
     data = gosta.datasets.load({"score": score, "label": label.astype(float)})
     return Rows(data, gosta.exact(data, "auc", score="score", label="label", interval=0.95))
 
@@ -71,13 +80,20 @@ def sums_of(rows: Rows, bins: int) -> tuple[Layout, Floats]:
     """Return the layout and the sums over all rows."""
     settings = Bins(bins=bins, ranges={"score": (0.0, 1.0)})
     layout = make_layout("auc", settings, score="score", label="label", classes=(0, 1))
-    return layout, layout.sums(layout.encode(rows.data.select(score="score", label="label")), 24) / 2.0**24
+    return layout, layout.sums(
+        layout.encode(rows.data.select(score="score", label="label")), 24
+    ) / 2.0**24
 
 
-def best_errors(rows: Rows, epsilon: float, bin_counts: Sequence[int], draws: int) -> dict[str, tuple[float, int]]:
+def best_errors(
+    rows: Rows, epsilon: float, bin_counts: Sequence[int], draws: int
+) -> dict[str, tuple[float, int]]:
     """Return the least error of each way, and its number of bins."""
     best: dict[str, tuple[float, int]] = {}
-    settings, delta = PrivateSettings(epsilon=epsilon), PrivateSettings(epsilon=epsilon, delta=DELTA)
+    settings, delta = (
+        PrivateSettings(epsilon=epsilon),
+        PrivateSettings(epsilon=epsilon, delta=DELTA),
+    )
     for bins in bin_counts:
         layout, sums = sums_of(rows, bins)
         errors = errors_of_choices(layout, sums, rows.auc.value, settings, SITE_COUNT, draws, bins)
@@ -89,7 +105,9 @@ def best_errors(rows: Rows, epsilon: float, bin_counts: Sequence[int], draws: in
     return best
 
 
-def compare(sizes: Sequence[int], bin_counts: Sequence[int], draws: int, must_be_as_good: bool) -> None:
+def compare(
+    sizes: Sequence[int], bin_counts: Sequence[int], draws: int, must_be_as_good: bool
+) -> None:
     """Print the error of each way; that of masks with shared noise is at most what it was before."""
     ways = [ROWS, SITES, SHARED, GAUSSIAN]
     print(f"| rows | sampling s.e. | epsilon | {' | '.join(ways)}, delta {DELTA:g} | before |")
@@ -104,7 +122,9 @@ def compare(sizes: Sequence[int], bin_counts: Sequence[int], draws: int, must_be
                 f"| {n:,} | {rows.auc.standard_error:.2g} | {epsilon:g} | {shown} | {before or '-'} |",
                 flush=True,
             )
-            assert best[SHARED][0] < best[SITES][0] < best[ROWS][0] or n > 5_000 or epsilon > 1, best
+            assert best[SHARED][0] < best[SITES][0] < best[ROWS][0] or n > 5_000 or epsilon > 1, (
+                best
+            )
             if must_be_as_good and before is not None:
                 assert best[SHARED][0] <= before, (n, epsilon, best[SHARED], before)
 
@@ -127,7 +147,8 @@ def print_costs(bins: int) -> None:
     times = {name: min(common.seconds_of(step) for _ in range(20)) for name, step in work.items()}
     shown = ", ".join(f"{name} {1000 * seconds:.2f} ms" for name, seconds in times.items())
     print(
-        f"\na site of {SITE_COUNT}, AUC with {bins} bins ({numbers} numbers, {8 * numbers} bytes): {shown}", flush=True
+        f"\na site of {SITE_COUNT}, AUC with {bins} bins ({numbers} numbers, {8 * numbers} bytes): {shown}",
+        flush=True,
     )
 
 
@@ -157,7 +178,9 @@ def draw_errors(path: Path, sizes: Sequence[int], epsilons: Sequence[float], dra
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--plot", type=Path, help="draw the errors over epsilon: a .png, .svg or .pdf file")
+    parser.add_argument(
+        "--plot", type=Path, help="draw the errors over epsilon: a .png, .svg or .pdf file"
+    )
     arguments = parser.parse_args()
     common.print_machine("cryptography")
     if arguments.smoke:

@@ -48,7 +48,9 @@ WAIT_SECONDS = 60.0
 
 def make_network(folder: Path, nodes: int, statistics: str, bins: int, *more: str) -> list[Path]:
     columns = {name for one in statistics.split(",") for name in one.partition(":")[2].split("+")}
-    ranges = [part for one in RANGES if one.partition("=")[0] in columns for part in ("--range", one)]
+    ranges = [
+        part for one in RANGES if one.partition("=")[0] in columns for part in ("--range", one)
+    ]
     subprocess.run(
         [*common.GOSTA, "network", "init", str(folder), "--private", "--statistic", statistics, "--label", "died",
          "--classes", "0,1", "--bins", str(bins), *ranges, "--nodes", str(nodes), "--port", str(ports.free(2 * nodes)),
@@ -65,7 +67,13 @@ def write_rows(folders: list[Path], rng: np.random.Generator) -> None:
         died = rng.integers(0, 2, n)
         died[:2] = 0, 1
         score = 1 / (1 + np.exp(-(rng.normal(shift, 1, n) + died)))
-        columns = [score, rng.integers(20, 90, n), died, rng.exponential(9, n).round(), rng.integers(0, 2, n)]
+        columns = [
+            score,
+            rng.integers(20, 90, n),
+            died,
+            rng.exponential(9, n).round(),
+            rng.integers(0, 2, n),
+        ]
         lines = [",".join(map(repr, map(float, row))) for row in zip(*columns, strict=True)]
         (folder / "data.csv").write_text("score,age,died,time,event\n" + "\n".join(lines) + "\n")
         (folder / JOURNAL_FILE).unlink(missing_ok=True)
@@ -89,7 +97,9 @@ async def time_release(folders: list[Path]) -> tuple[float, dict[str, Any]]:
         node.start(transport)
     while not all(node.peer.is_complete for node in nodes):
         await asyncio.sleep(0.005)
-        assert time.perf_counter() < start + WAIT_SECONDS, {node.peer.name: explain(node.peer) for node in nodes}
+        assert time.perf_counter() < start + WAIT_SECONDS, {
+            node.peer.name: explain(node.peer) for node in nodes
+        }
     seconds, sent = time.perf_counter() - start, [node.counters["bytes sent"] for node in nodes]
     assert len({node.peer.report.vector for node in nodes if node.peer.report is not None}) == 1
     for transport, node in zip(transports, nodes, strict=True):
@@ -104,7 +114,11 @@ def measure(nodes: int, bins: int, graph: str, required: float | None) -> None:
         write_rows(folders, np.random.default_rng(1))
         seconds, found = asyncio.run(time_release(folders))
         run_verify(Path(place) / "net")
-    verdict = "" if required is None else f" (required {required:g} s) {'ok' if seconds <= required else 'TOO SLOW'}"
+    verdict = (
+        ""
+        if required is None
+        else f" (required {required:g} s) {'ok' if seconds <= required else 'TOO SLOW'}"
+    )
     sent = found["bytes"]
     print(
         f"{nodes} sites, {bins} bins, {graph}: {seconds:.2f} s from start to complete{verdict}; a site sent "
@@ -115,7 +129,10 @@ def measure(nodes: int, bins: int, graph: str, required: float | None) -> None:
 
 @contextlib.contextmanager
 def processes(folders: list[Path]) -> Iterator[None]:
-    started = [subprocess.Popen([*common.GOSTA, "node", str(folder)], stderr=subprocess.DEVNULL) for folder in folders]
+    started = [
+        subprocess.Popen([*common.GOSTA, "node", str(folder)], stderr=subprocess.DEVNULL)
+        for folder in folders
+    ]
     try:
         yield
     finally:
@@ -128,36 +145,52 @@ def processes(folders: list[Path]) -> Iterator[None]:
 def check(data_sets: int, nodes: int, bins: int) -> None:
     """Let processes release all statistics over random data sets, and verify each."""
     with tempfile.TemporaryDirectory() as place:
-        folders = make_network(Path(place) / "net", nodes, STATISTICS, bins, "--option", "bandwidth=1")
-        configs, rng = [read_node(folder / "node.toml") for folder in folders], np.random.default_rng(3)
+        folders = make_network(
+            Path(place) / "net", nodes, STATISTICS, bins, "--option", "bandwidth=1"
+        )
+        configs, rng = (
+            [read_node(folder / "node.toml") for folder in folders],
+            np.random.default_rng(3),
+        )
         for _ in range(data_sets):
             write_rows(folders, rng)
             with processes(folders):
                 deadline = time.monotonic() + WAIT_SECONDS
-                while {status and status.state for status in map(query_status, configs)} != {"complete"}:
+                while {status and status.state for status in map(query_status, configs)} != {
+                    "complete"
+                }:
                     assert time.monotonic() < deadline, "no release"
                     time.sleep(0.1)
                 statuses = [query_status(config) for config in configs]
                 assert len({repr(one.sums.results) for one in statuses if one and one.sums}) == 1
             run_verify(Path(place) / "net")
     number = len(STATISTICS.split(","))
-    print(f"{data_sets} data sets, {nodes} processes: totals are the plain sums, {number} statistics lie in brackets")
+    print(
+        f"{data_sets} data sets, {nodes} processes: totals are the plain sums, {number} statistics lie in brackets"
+    )
 
 
 def run_verify(folder: Path) -> None:
     """Verify a network."""
     done = subprocess.run(
-        [*common.GOSTA, "network", "verify", str(folder), "--json"], capture_output=True, text=True, check=False
+        [*common.GOSTA, "network", "verify", str(folder), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     findings = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode in (0, 3), done.stdout + done.stderr
     for word in ("bit for bit", "bracket"):
-        assert any(word in one["claim"] + one["evidence"] and one["holds"] for one in findings), findings
+        assert any(word in one["claim"] + one["evidence"] and one["holds"] for one in findings), (
+            findings
+        )
 
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--data-sets", type=int, default=5, help="data sets that five processes are checked with")
+    parser.add_argument(
+        "--data-sets", type=int, default=5, help="data sets that five processes are checked with"
+    )
     arguments = parser.parse_args()
     common.print_machine("cryptography")
     if arguments.smoke:

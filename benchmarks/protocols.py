@@ -88,7 +88,11 @@ class Result(NamedTuple):
         return min(self.exchanges, self.most)
 
     def __str__(self) -> str:
-        return readable(self.exchanges) if np.isfinite(self.exchanges) else f"over {readable(self.most)}"
+        return (
+            readable(self.exchanges)
+            if np.isfinite(self.exchanges)
+            else f"over {readable(self.most)}"
+        )
 
 
 def generator(n: int) -> np.random.Generator:
@@ -135,8 +139,17 @@ SYNTHETIC = [
 ]
 WINE, CANCER = packaged("wine-quality-red"), packaged("breast-cancer")
 PACKAGED = [
-    Problem("alcohol, n = 1560", WINE, "gini-mean-difference", "alcohol", {"columns": "alcohol"}, 1560),
-    Problem("wine scatter, n = 1560", WINE, "within-cluster-scatter", "quality", {"centroids": "class-means"}, 1560),
+    Problem(
+        "alcohol, n = 1560", WINE, "gini-mean-difference", "alcohol", {"columns": "alcohol"}, 1560
+    ),
+    Problem(
+        "wine scatter, n = 1560",
+        WINE,
+        "within-cluster-scatter",
+        "quality",
+        {"centroids": "class-means"},
+        1560,
+    ),
     Problem("wine distance, n = 900", WINE, "mean-pairwise-distance", "alcohol", n=900),
     Problem("cancer AUC, n = 560", CANCER, "auc", "mean radius", n=560),
 ]
@@ -150,7 +163,9 @@ def geometric(n: int, rng: np.random.Generator) -> Graph:
     """Connect points of the unit square that are near each other; nodes are numbered from left to right."""
     points = rng.random((n, 2))
     points, radius = points[np.argsort(points[:, 0])], np.sqrt(2 * np.log(n) / (np.pi * n))
-    return Graph("geometric", n, cKDTree(points).query_pairs(radius, output_type="ndarray").astype(np.int32))
+    return Graph(
+        "geometric", n, cKDTree(points).query_pairs(radius, output_type="ndarray").astype(np.int32)
+    )
 
 
 def blocks(n: int, rng: np.random.Generator) -> Graph:
@@ -185,12 +200,20 @@ def make(case: Case, protocol: str | Protocol) -> Setting:
     problem, table = case.problem, datasets.load(case.problem.make(case.n))
     if case.is_ordered:
         table = table.take(np.argsort(table.columns[problem.by], kind="stable"))
-    named = {name: problem.choice[name] for name in ("columns", "label", "score") if name in problem.choice}
+    named = {
+        name: problem.choice[name]
+        for name in ("columns", "label", "score")
+        if name in problem.choice
+    }
     options = {name: value for name, value in problem.choice.items() if name not in named}
-    return make_setting(protocol, table, problem.statistic, make_graph(case.graph, case.n), SEED, options, **named)
+    return make_setting(
+        protocol, table, problem.statistic, make_graph(case.graph, case.n), SEED, options, **named
+    )
 
 
-def measure(setting: Setting, target: float, most: int, runs: int = RUNS, engine: str = "compiled") -> Result:
+def measure(
+    setting: Setting, target: float, most: int, runs: int = RUNS, engine: str = "compiled"
+) -> Result:
     """Simulate until the mean error over nodes and runs is well below the target."""
     at: list[float] = []
     errors: list[tuple[float, float]] = []  # of nodes, and of what they know together
@@ -201,11 +224,18 @@ def measure(setting: Setting, target: float, most: int, runs: int = RUNS, engine
             simulation.advance(batch, iteration)
             at.append(iteration)
             errors.append(
-                (_error(setting, estimates(simulation, batch)), _error(setting, pooled(setting, batch.state)))
+                (
+                    _error(setting, estimates(simulation, batch)),
+                    _error(setting, pooled(setting, batch.state)),
+                )
             )
             iteration = min(most, max(iteration + 1, int(STEP * iteration)))
-    reached, together = (first_below(np.array(at), np.array(one), target) for one in zip(*errors, strict=True))
-    return Result(reached, together, most, setting.rule.units(setting.estimand.x.shape[1], setting.mean_count))
+    reached, together = (
+        first_below(np.array(at), np.array(one), target) for one in zip(*errors, strict=True)
+    )
+    return Result(
+        reached, together, most, setting.rule.units(setting.estimand.x.shape[1], setting.mean_count)
+    )
 
 
 def _error(setting: Setting, means: Floats) -> float:
@@ -217,10 +247,16 @@ def pooled(setting: Setting, state: Any) -> Floats:
     rule = setting.rule
     if isinstance(state, dict):
         count = setting.state_count * rule.fields
-        states = state["nodes"][..., :count].reshape(*state["nodes"].shape[:2], setting.state_count, rule.fields)
+        states = state["nodes"][..., :count].reshape(
+            *state["nodes"].shape[:2], setting.state_count, rule.fields
+        )
     else:
         states = np.array([[node.states for node in nodes] for nodes in state])
-    fields = [rule.state._fields.index(name) for name in ("ahead", "owed") if name in rule.state._fields]  # type: ignore[attr-defined]
+    fields = [
+        rule.state._fields.index(name)  # type: ignore[attr-defined]
+        for name in ("ahead", "owed")
+        if name in rule.state._fields  # type: ignore[attr-defined]
+    ]
     mean = states[..., fields or [0]].sum(axis=-1).mean(axis=1, keepdims=True)
     return carried.means_of(mean) if rule.carries_means else mean
 
@@ -247,7 +283,9 @@ def seconds(settings: list[Setting], exchanges: list[float]) -> list[float]:
     for repeat in range(MOST_REPEATS):
         if repeat and time.perf_counter() - start > TIMED_SECONDS:
             break
-        for k, (setting, simulation, count) in enumerate(zip(settings, simulations, exchanges, strict=True)):
+        for k, (setting, simulation, count) in enumerate(
+            zip(settings, simulations, exchanges, strict=True)
+        ):
             before = time.process_time()
             batch = simulation.start(range(1))
             simulation.advance(batch, round(count))
@@ -314,14 +352,21 @@ def compare(case: Case) -> Row:
     ours = measure(settings[0], case.target, PER_NODE * case.n, runs)
     assert np.isfinite(ours.exchanges), (case.problem.title, case.graph, case.n)
     most = [round(factor * ours.exchanges) for factor in (times, MOST_TIMES, MOST_TIMES)]
-    others = [measure(setting, case.target, last, runs) for setting, last in zip(settings[1:], most, strict=True)]
+    others = [
+        measure(setting, case.target, last, runs)
+        for setting, last in zip(settings[1:], most, strict=True)
+    ]
     tracked, gosta, averaging = others
     timed = seconds([settings[0], settings[2]], [ours.exchanges, gosta.least])
     return Row(case, ours, tracked, gosta, averaging, timed[0], timed[1])
 
 
 def compare_all(
-    title: str, problems: list[Problem], places: list[tuple[str, int]], is_ordered: bool, target: float = TARGET
+    title: str,
+    problems: list[Problem],
+    places: list[tuple[str, int]],
+    is_ordered: bool,
+    target: float = TARGET,
 ) -> list[Row]:
     """Print two tables with a line for each graph and number of nodes, and a column for each problem."""
     heading = ["graph", "n", *(problem.title for problem in problems)]
@@ -330,10 +375,15 @@ def compare_all(
     print_row(["---"] * len(heading))
     found = []
     for graph, n in places:
-        rows = [compare(Case(problem, graph, n or problem.n, is_ordered, target)) for problem in problems]
+        rows = [
+            compare(Case(problem, graph, n or problem.n, is_ordered, target))
+            for problem in problems
+        ]
         found.append(rows)
         print_row([graph, str(n or ""), *(row.exchanges_cell() for row in rows)])
-    print("\nthe same: times fewer numbers sent, times less time; exchanges to the limits, pooled and averaging\n")
+    print(
+        "\nthe same: times fewer numbers sent, times less time; exchanges to the limits, pooled and averaging\n"
+    )
     print_row(heading)
     print_row(["---"] * len(heading))
     for (graph, n), rows in zip(places, found, strict=True):
@@ -363,7 +413,12 @@ def print_goals(random: list[Row], ordered: list[Row], small: list[Row]) -> None
     def by_size(title: str, rows: list[Row], aim: float, least: float = 0.0) -> None:
         for n in SIZES:
             line(f"{title}, n = {n}", [row.fewer for row in rows if row.case.n == n], aim, least)
-        line(f"{title}, data sets of the package", [row.fewer for row in rows if row.case.problem.n], aim, least)
+        line(
+            f"{title}, data sets of the package",
+            [row.fewer for row in rows if row.case.problem.n],
+            aim,
+            least,
+        )
 
     by_size("random", random, 8)
     line("random, AUC", [row.fewer for row in random if row.case.problem.statistic == "auc"], 2.5)
@@ -377,7 +432,14 @@ def print_goals(random: list[Row], ordered: list[Row], small: list[Row]) -> None
 def print_costs(problems: list[Problem], sizes: tuple[int, ...] = SIZES) -> None:
     """Print what an exchange and a node cost, for each protocol and statistic."""
     print("\nOne exchange, and one node\n")
-    heading = ["statistic", "protocol", "numbers in a row", "numbers sent", "bytes sent", "bytes a node keeps"]
+    heading = [
+        "statistic",
+        "protocol",
+        "numbers in a row",
+        "numbers sent",
+        "bytes sent",
+        "bytes a node keeps",
+    ]
     heading += [f"million exchanges/s on a core, n = {n}" for n in sizes]
     print_row(heading)
     print_row(["---"] * len(heading))
@@ -406,12 +468,18 @@ def bytes_of(setting: Setting) -> tuple[int, int]:
         first, second, *_ = batch.state[0]
     seal = messages.Seal(1000, b"s" * 64)
     offer, accept = (_contribution(one, seal) for one in ((first, second), (second, first)))
-    sent = [messages.Offer(1, 1000, *offer), messages.Accept(1, 1000, *accept), messages.Confirm(1000)]
+    sent = [
+        messages.Offer(1, 1000, *offer),
+        messages.Accept(1, 1000, *accept),
+        messages.Confirm(1000),
+    ]
     kept = first.snapshot()._replace(homes={})
     return sum(len(messages.encode(one)) for one in sent), len(messages.encode(kept))
 
 
-def _contribution(ends: tuple[Estimator, Estimator], seal: messages.Seal) -> tuple[Any, messages.Seal]:
+def _contribution(
+    ends: tuple[Estimator, Estimator], seal: messages.Seal
+) -> tuple[Any, messages.Seal]:
     mine, theirs = ends
     return mine.contribution(theirs.name, 0.1, edge_exchanges=100), seal
 
@@ -420,7 +488,9 @@ def changed(module: Any, *changes: tuple[str, str]) -> dict[str, Any]:
     """Return the names that a module defines after some of its text is replaced."""
     text = Path(module.__file__).read_text(encoding="utf-8")
     for old, new in changes:
-        assert text.count(old) == 1, f"{module.__name__} no longer contains {old!r} once: adapt this variant"
+        assert text.count(old) == 1, (
+            f"{module.__name__} no longer contains {old!r} once: adapt this variant"
+        )
         text = text.replace(old, new)
     if module is tracking:
         text += "\n\n" + inspect.getsource(carried_means.meet)
@@ -440,16 +510,28 @@ def carrying_variant(*changes: tuple[str, str]) -> dict[str, Any]:
     return {name: names[name] for name in ("weight_of", "rate_of", "REMEMBERED")}
 
 
-WEIGHT, RATE = "1.75 * count / (compared + 0.75 * count)", "max(0.0025 * count, 2.0 * count / (compared + count))"
+WEIGHT, RATE = (
+    "1.75 * count / (compared + 0.75 * count)",
+    "max(0.0025 * count, 2.0 * count / (compared + count))",
+)
 SIZE, LEAST_RATE = "REMEMBERED = 16", "0.0025 * count, "
 VARIANTS: dict[str, Protocol | dict[str, Any]] = {
     "as it is": carried_means.protocol,
-    **{f"{count} rows remembered": carrying_variant((SIZE, f"REMEMBERED = {count}")) for count in (1, 4, 8, 32)},
+    **{
+        f"{count} rows remembered": carrying_variant((SIZE, f"REMEMBERED = {count}"))
+        for count in (1, 4, 8, 32)
+    },
     "all rows weigh the same": carrying_variant((WEIGHT, "count / compared")),
-    "weights grow as the square root": carrying_variant((WEIGHT, "1.5 * count / (compared + 0.5 * count)")),
-    "weights grow as the square": carrying_variant((WEIGHT, "3.0 * count / (compared + 2.0 * count)")),
+    "weights grow as the square root": carrying_variant(
+        (WEIGHT, "1.5 * count / (compared + 0.5 * count)")
+    ),
+    "weights grow as the square": carrying_variant(
+        (WEIGHT, "3.0 * count / (compared + 2.0 * count)")
+    ),
     "mean not smoothed": carrying_variant((RATE, "1.0")),
-    "mean smoothed less": carrying_variant((RATE, "max(0.0025 * count, 3.0 * count / (compared + 2.0 * count))")),
+    "mean smoothed less": carrying_variant(
+        (RATE, "max(0.0025 * count, 3.0 * count / (compared + 2.0 * count))")
+    ),
     "mean smoothed more": carrying_variant((RATE, "max(0.0025 * count, count / compared)")),
     "smoothed for ever": carrying_variant((LEAST_RATE, "0.0, ")),
     "smoothed for a short time": carrying_variant((LEAST_RATE, "0.01 * count, ")),
@@ -470,7 +552,9 @@ def in_use(variant: Protocol | dict[str, Any]) -> Iterator[Protocol]:
         yield variant
         return
     modules = carried, compiled_carried
-    kept = [{name: vars(module)[name] for name in variant if name in vars(module)} for module in modules]
+    kept = [
+        {name: vars(module)[name] for name in variant if name in vars(module)} for module in modules
+    ]
     try:
         for module, names in zip(modules, kept, strict=True):
             vars(module).update({name: variant[name] for name in names})
@@ -482,15 +566,30 @@ def in_use(variant: Protocol | dict[str, Any]) -> Iterator[Protocol]:
 
 def compare_variants(cases: list[Case], per_node: int = PER_NODE, **settings: Any) -> None:
     """Print the exchanges of the protocol as it is, and those of its variants as multiples of that."""
-    print_row(["variant", *(f"{case.graph} {case.problem.title}{', ordered' * case.is_ordered}" for case in cases)])
+    print_row(
+        [
+            "variant",
+            *(
+                f"{case.graph} {case.problem.title}{', ordered' * case.is_ordered}"
+                for case in cases
+            ),
+        ]
+    )
     print_row(["---"] * (1 + len(cases)))
     first: list[float] = []
     for name, variant in VARIANTS.items():
         with in_use(variant) as protocol:
             most = [round(4 * at) for at in first] or [per_node * case.n for case in cases]
             pairs = zip(cases, most, strict=True)
-            found = [measure(make(case, protocol), case.target, last, **settings).exchanges for case, last in pairs]
-        shown = [f"{a / b:.2f}" for a, b in zip(found, first, strict=True)] if first else [f"{a:,.0f}" for a in found]
+            found = [
+                measure(make(case, protocol), case.target, last, **settings).exchanges
+                for case, last in pairs
+            ]
+        shown = (
+            [f"{a / b:.2f}" for a, b in zip(found, first, strict=True)]
+            if first
+            else [f"{a:,.0f}" for a in found]
+        )
         first = first or found
         print_row([name, *shown])
     assert np.isfinite(first).all()
@@ -498,19 +597,37 @@ def compare_variants(cases: list[Case], per_node: int = PER_NODE, **settings: An
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--variants", action="store_true", help="compare variants of the default protocol instead")
+    parser.add_argument(
+        "--variants", action="store_true", help="compare variants of the default protocol instead"
+    )
     parser.add_argument("--quick", action="store_true", help="leave out n = 3000")
     arguments = parser.parse_args()
     common.print_machine("numba")
     start = time.perf_counter()
     if arguments.smoke:
-        compare_all("Rows dealt at random", SYNTHETIC[3:], [("complete", 20)], is_ordered=False, target=0.05)
+        compare_all(
+            "Rows dealt at random", SYNTHETIC[3:], [("complete", 20)], is_ordered=False, target=0.05
+        )
         print_costs(SYNTHETIC[3:], (20,))
         tiny = Case(SYNTHETIC[3], "complete", 20, is_ordered=False, target=0.05)
-        compare_variants([tiny], per_node=100, runs=1, engine="reference")  # which needs no compilation
+        compare_variants(
+            [tiny], per_node=100, runs=1, engine="reference"
+        )  # which needs no compilation
     elif arguments.variants:
-        places = ("complete", False), ("watts-strogatz", False), ("torus", False), ("torus", True), ("blocks", True)
-        compare_variants([Case(problem, graph, 400, ordered) for graph, ordered in places for problem in SYNTHETIC[:2]])
+        places = (
+            ("complete", False),
+            ("watts-strogatz", False),
+            ("torus", False),
+            ("torus", True),
+            ("blocks", True),
+        )
+        compare_variants(
+            [
+                Case(problem, graph, 400, ordered)
+                for graph, ordered in places
+                for problem in SYNTHETIC[:2]
+            ]
+        )
     else:
         compare_everything(SIZES[:1] if arguments.quick else SIZES)
         print_costs(SYNTHETIC)

@@ -29,10 +29,16 @@ MOST_TIMES = 300
 PER_NODE = 20_000  # exchanges, relative to the number of nodes, after which relay is given up
 GINI = SYNTHETIC[0]
 CASES = [
-    *[Case(GINI, graph, 400, False) for graph in ("two-cliques", "star", "barabasi-albert", "geometric", "weighted")],
+    *[
+        Case(GINI, graph, 400, False)
+        for graph in ("two-cliques", "star", "barabasi-albert", "geometric", "weighted")
+    ],
     *[Case(GINI, graph, 900, False) for graph in ("complete", "watts-strogatz", "torus")],
     Case(GINI, "cycle", 400, False, 0.05),
-    *[Case(GINI, graph, 400, True) for graph in ("star", "barabasi-albert", "geometric", "complete", "torus")],
+    *[
+        Case(GINI, graph, 400, True)
+        for graph in ("star", "barabasi-albert", "geometric", "complete", "torus")
+    ],
     Case(GINI, "two-cliques", 400, True, 0.05),
 ]
 HEADING = (
@@ -52,7 +58,12 @@ def compare(case: Case) -> None:
     sent = rule.units(settings["relay"].estimand.x.shape[1], 1, 0, tree_share(graph))
     fewer, over = default.least / ours.exchanges, "" if np.isfinite(default.exchanges) else "over "
     times = [f"{over}{fewer:.1f}", f"{over}{fewer * default.numbers / sent:.1f}"]
-    where = [case.graph, str(case.n), "sorted" if case.is_ordered else "random", f"{100 * case.target:g} %"]
+    where = [
+        case.graph,
+        str(case.n),
+        "sorted" if case.is_ordered else "random",
+        f"{100 * case.target:g} %",
+    ]
     print_row([*where, *map(str, (gosta, default, ours)), *times])
 
 
@@ -65,7 +76,9 @@ def print_long_run(name: str, n: int, marks: list[int]) -> None:
         batch = engine.start([0])
         for mark in marks:
             engine.advance(batch, mark)
-            error = float(np.abs(setting.values(estimates(engine, batch)) / setting.target - 1.0).max())
+            error = float(
+                np.abs(setting.values(estimates(engine, batch)) / setting.target - 1.0).max()
+            )
             cells.append(f"{error:.1e}")
             assert error < (1e-9 if statistic == "variance" else 1.0), (name, statistic, error)
         assert (read(engine, batch)[..., -1] == n).all(), name
@@ -86,7 +99,11 @@ def main() -> None:
     print(f"\nLargest relative error of a node, n = {n}\n")
     print_row(["graph", *titles])
     print_row(["---"] * (1 + len(titles)))
-    for name in ["star"] if smoke else ["two-cliques", "cycle", "path", "star", "torus", "watts-strogatz", "weighted"]:
+    for name in (
+        ["star"]
+        if smoke
+        else ["two-cliques", "cycle", "path", "star", "torus", "watts-strogatz", "weighted"]
+    ):
         print_long_run(name, n, marks)
 
 

@@ -52,7 +52,9 @@ class GostaRun:
 
     def __init__(self, estimand: Estimand, protocol: str) -> None:
         n = estimand.n
-        self.engine = OneRowEngine(Setting(find(protocol), estimand, Placement(n), graphs.complete(n)), seed=0)
+        self.engine = OneRowEngine(
+            Setting(find(protocol), estimand, Placement(n), graphs.complete(n)), seed=0
+        )
         self.restart()
 
     def restart(self) -> None:
@@ -118,8 +120,15 @@ def sync_against_numpy(n: int, d: int, few: int, many: int, required: float | No
     run.advance(edges[:few])
     np.testing.assert_allclose(run.estimates(), numpy_sync(estimand.x, edges[:few]), rtol=1e-12)
     run.restart()
-    ours, theirs = common.best_side_by_side(lambda: run.advance(edges), lambda: numpy_sync(estimand.x, edges[:few]))
-    common.print_ratio(f"gosta-sync, n = {n:,}, d = {d}, against all-nodes numpy", ours / many, theirs / few, required)
+    ours, theirs = common.best_side_by_side(
+        lambda: run.advance(edges), lambda: numpy_sync(estimand.x, edges[:few])
+    )
+    common.print_ratio(
+        f"gosta-sync, n = {n:,}, d = {d}, against all-nodes numpy",
+        ours / many,
+        theirs / few,
+        required,
+    )
 
 
 def async_against_c(loop: ctypes.CDLL, n: int, d: int, count: int, required: float | None) -> None:
@@ -138,7 +147,9 @@ def async_against_c(loop: ctypes.CDLL, n: int, d: int, count: int, required: flo
     plain = 2 * (3 + 2 * row)  # estimate, count, visitor, own row, visitor's row, at both nodes
     packed = 2 * ours.bytes_per_node / 64 if ours.bytes_per_node else 2 * (2 + 2 * row)
     million = 1e-6 * count / times[0]
-    print(f"  {million:.1f} M exchanges/s; cache lines an exchange touches: {packed:.1f} in gosta, {plain:.1f} in C")
+    print(
+        f"  {million:.1f} M exchanges/s; cache lines an exchange touches: {packed:.1f} in gosta, {plain:.1f} in C"
+    )
 
 
 def main() -> None:
@@ -149,10 +160,17 @@ def main() -> None:
     common.print_heading("seconds an exchange, on one core")
     if arguments.smoke:
         sync_against_numpy(50, 3, 300, 300, None)
-        cases: list[tuple[int, int, int, float | None]] = [(300, 3, 200_000, None), (120_000, 4, 20_000, None)]
+        cases: list[tuple[int, int, int, float | None]] = [
+            (300, 3, 200_000, None),
+            (120_000, 4, 20_000, None),
+        ]
     else:
         sync_against_numpy(1599, 12, 300, 3_000_000, 500)
-        cases = [(1599, 12, 5_000_000, 0.9), (30_000, 4, 5_000_000, 0.85), (200_000, 4, 5_000_000, 0.85)]
+        cases = [
+            (1599, 12, 5_000_000, 0.9),
+            (30_000, 4, 5_000_000, 0.85),
+            (200_000, 4, 5_000_000, 0.85),
+        ]
         cases += [(n, 4, 8_000_000, 1.5) for n in (1_000_000, 10_000_000)[: 1 + arguments.large]]
     with common.compiled_c(C_LOOP) as loop:
         if loop is not None:

@@ -37,7 +37,9 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 NODES, LOSS, DOWN_SECONDS = 16, 0.1, 3.0
 NODE_RATE = 4.0  # exchanges that a real node starts in a second, if nothing is in the way
 GOAL, STEP = 0.01, 5  # relative error; exchanges between two looks at it
-MOST_FACTOR = 1.5  # between the exchanges of real and of simulated nodes until they are within the goal
+MOST_FACTOR = (
+    1.5  # between the exchanges of real and of simulated nodes until they are within the goal
+)
 
 
 def simulated_table(patients: int | None, runs: int) -> None:
@@ -53,7 +55,9 @@ def simulated_table(patients: int | None, runs: int) -> None:
         if "partition" in settings:
             settings["partition"] = tuple(int(100 * n * share) for share in settings["partition"])
         found = [
-            gosta.simulate(rows, "auc", protocol=protocol, runs=runs, checkpoints=1, **settings).error()["mean"][-1]
+            gosta.simulate(
+                rows, "auc", protocol=protocol, runs=runs, checkpoints=1, **settings
+            ).error()["mean"][-1]
             for protocol in PROTOCOLS
         ]
         table.append((name, *(numbers.error(float(error)) for error in found)))
@@ -80,22 +84,38 @@ SETTINGS: dict[str, Any] = {"graph": "watts-strogatz", "nodes": NODES, "by": BY}
 
 def real(loss: float, has_crashes: bool, runs: int, seconds: int) -> Curve:
     """Run real nodes in virtual time, and check their journals at the end."""
-    setting = make_setting("tracking", "breast-cancer", "auc", SETTINGS["graph"], 0, {}, nodes=NODES, by=BY)
+    setting = make_setting(
+        "tracking", "breast-cancer", "auc", SETTINGS["graph"], 0, {}, nodes=NODES, by=BY
+    )
     assert setting.graph.edges is not None
-    parts, edges = setting.placement.split(setting.estimand.x), [(int(i), int(j)) for i, j in setting.graph.edges]
+    parts, edges = (
+        setting.placement.split(setting.estimand.x),
+        [(int(i), int(j)) for i, j in setting.graph.edges],
+    )
     exact, found = float(setting.target[0, 0]), []
     for seed in range(runs):
         turns = range(int(seconds / DOWN_SECONDS) if has_crashes else 0)
-        faults = [Fault("crash", k * DOWN_SECONDS, f"node-{(k + seed) % NODES}", DOWN_SECONDS) for k in turns]
-        network = VirtualNetwork(parts, edges, faults, seed, "auc", loss=loss, exchanges_per_second=NODE_RATE)
+        faults = [
+            Fault("crash", k * DOWN_SECONDS, f"node-{(k + seed) % NODES}", DOWN_SECONDS)
+            for k in turns
+        ]
+        network = VirtualNetwork(
+            parts, edges, faults, seed, "auc", loss=loss, exchanges_per_second=NODE_RATE
+        )
         curve, total, before = [], 0.0, 0.0
         for quarter in range(1, 4 * seconds + 1):
             network.clock.run(quarter / 4)
             peers = list(network.peers.values())
-            values = [0.0 if report is None else report.value[0] for report in (peer.report() for peer in peers)]
+            values = [
+                0.0 if report is None else report.value[0]
+                for report in (peer.report() for peer in peers)
+            ]
             error = np.abs(np.array(values) / exact - 1).mean()
             now = sum(peer.estimator.exchanges for peer in peers) / 2
-            total, before = total + (now - before if now >= before else now), now  # a new epoch counts from 0
+            total, before = (
+                total + (now - before if now >= before else now),
+                now,
+            )  # a new epoch counts from 0
             curve.append((total, error))
         network.check()
         found.append(curve)
@@ -103,14 +123,25 @@ def real(loss: float, has_crashes: bool, runs: int, seconds: int) -> Curve:
     return Curve(exchanges, errors)
 
 
-def simulated(loss: float, has_crashes: bool, runs: int, iterations: int, exchanges_per_second: float) -> Curve:
+def simulated(
+    loss: float, has_crashes: bool, runs: int, iterations: int, exchanges_per_second: float
+) -> Curve:
     """Simulate the same network; by the rate of the real one, a node that is down misses so many exchanges."""
     up = 1 - 1 / NODES if has_crashes else 1.0
     drawn_per_node = 2 * exchanges_per_second / NODES / ((1 - loss) * up) ** 2
     away = {"away": 1 - up, "away_for": DOWN_SECONDS * drawn_per_node} if has_crashes else {}
-    settings = {**SETTINGS, **away, "loss": loss, "protocol": "tracking", "runs": runs, "checkpoints": 150}
+    settings = {
+        **SETTINGS,
+        **away,
+        "loss": loss,
+        "protocol": "tracking",
+        "runs": runs,
+        "checkpoints": 150,
+    }
     trace = gosta.simulate("breast-cancer", "auc", iterations=iterations, **settings)
-    failed = trace.data["failed"].sum("fault").values if "failed" in trace.data else np.zeros((runs, 1))
+    failed = (
+        trace.data["failed"].sum("fault").values if "failed" in trace.data else np.zeros((runs, 1))
+    )
     return Curve(trace.iterations - failed, trace.data["mean"].values)
 
 
@@ -121,7 +152,9 @@ def main() -> None:
     start = time.perf_counter()
     simulated_table(60 if smoke else None, 2 if smoke else 20)
     runs, seconds = (2, 5) if smoke else (20, 20)
-    print(f"\nexchanges until the AUC is within {numbers.percent(GOAL, 'g')}, {NODES} nodes, tracking:")
+    print(
+        f"\nexchanges until the AUC is within {numbers.percent(GOAL, 'g')}, {NODES} nodes, tracking:"
+    )
     table, factors = [("", "real nodes", "simulated", "ratio")], []
     for name, loss, has_crashes in (
         ("no faults", 0.0, False),

@@ -26,7 +26,12 @@ def make_rows(n: int) -> Data:
     rng = np.random.default_rng(0)
     died = rng.integers(0, 2, n)
     x = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=n)
-    columns = {"x": x[:, 0], "y": x[:, 1] + 0.5 * died, "income": rng.lognormal(3, 1, n), "died": died}
+    columns = {
+        "x": x[:, 0],
+        "y": x[:, 1] + 0.5 * died,
+        "income": rng.lognormal(3, 1, n),
+        "died": died,
+    }
     columns["score"] = 1 / (1 + np.exp(-rng.normal(size=n) - 1.5 * died))
     columns["event"] = (rng.random(n) < 0.7).astype(int)
     columns["time"] = rng.exponential(np.exp(-columns["score"]), n)
@@ -51,11 +56,18 @@ def line(data: Data, name: str, bins: int, find_edges: bool) -> tuple[int, float
     found = compare(data, columns_of(name), Bins(bins, find_edges=find_edges))
     result, exact = found.results[0], found.exact[0]
     assert exact is not None
-    low, value, high, wanted = (np.array(part) for part in (result.low, result.value, result.high, exact))
+    low, value, high, wanted = (
+        np.array(part) for part in (result.low, result.value, result.high, exact)
+    )
     if result.is_certified:
         assert (low <= wanted).all(), (name, low, wanted)
         assert (wanted <= high).all(), (name, wanted, high)
-    return found.layout.size, float(wanted.max()), float((high - low).max() / 2), float(np.abs(value - wanted).max())
+    return (
+        found.layout.size,
+        float(wanted.max()),
+        float((high - low).max() / 2),
+        float(np.abs(value - wanted).max()),
+    )
 
 
 def main() -> None:

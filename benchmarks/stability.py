@@ -30,7 +30,17 @@ from gosta.simulation.engines import compiled
 
 PROTOCOL, STATISTIC = "carried-means", "gini-mean-difference"
 N = 100
-FAMILIES = "complete", "cycle", "path", "star", "torus", "barabasi-albert", "watts-strogatz", "geometric", "two-cliques"
+FAMILIES = (
+    "complete",
+    "cycle",
+    "path",
+    "star",
+    "torus",
+    "barabasi-albert",
+    "watts-strogatz",
+    "geometric",
+    "two-cliques",
+)
 CONSERVED = 1e-9
 # Schedules on which numbers sent must stay within OVERSHOOT.
 SAFE = "at random", "in turn", "3 times in a row"
@@ -67,7 +77,9 @@ def print_long_run(title: str, graph: Graph, marks: list[int]) -> None:
     difference = float(np.abs(left / right - 1.0).max())
     shares = batch.state["nodes"][0][:, setting.rule.fields * setting.mean_count]
     cells = " | ".join(f"{error:.1e}" for error in errors)
-    print(f"| {title} | {cells} | {difference:.0e} | {np.abs(shares - 1.0).max():.0e} |", flush=True)
+    print(
+        f"| {title} | {cells} | {difference:.0e} | {np.abs(shares - 1.0).max():.0e} |", flush=True
+    )
     assert difference < CONSERVED, difference
     assert max(errors) <= 1.0, errors
 
@@ -87,7 +99,9 @@ def in_a_row(mean: int) -> Callable[[Graph, np.random.Generator, int], Integers]
     """Return a schedule that uses each edge so many times in a row, on average."""
 
     def draw(graph: Graph, rng: np.random.Generator, count: int) -> Integers:
-        return np.repeat(rng.integers(graph.m, size=count), rng.geometric(1.0 / mean, size=count))[:count]
+        return np.repeat(rng.integers(graph.m, size=count), rng.geometric(1.0 / mean, size=count))[
+            :count
+        ]
 
     return draw
 
@@ -100,7 +114,8 @@ def parts_in_turn(mean: int) -> Callable[[Graph, np.random.Generator, int], Inte
         groups = [group for group in (np.flatnonzero(ends == k) for k in range(3)) if len(group)]
         lengths = rng.geometric(1.0 / mean, size=count)
         found = (
-            rng.choice(groups[k % len(groups)], length) for k, length in enumerate(lengths[: 1 + 4 * count // mean])
+            rng.choice(groups[k % len(groups)], length)
+            for k, length in enumerate(lengths[: 1 + 4 * count // mean])
         )
         return np.concatenate(list(found))[:count]
 
@@ -111,13 +126,19 @@ SCHEDULES: dict[str, Callable[[Graph, np.random.Generator, int], Integers]] = {
     "at random": at_random,
     "in turn": in_turn,
     **{f"{mean} times in a row": in_a_row(mean) for mean in (3, 10, 30, 100)},
-    **{f"parts of the network in turn, {mean} exchanges each": parts_in_turn(mean) for mean in (30, 100, 1000)},
+    **{
+        f"parts of the network in turn, {mean} exchanges each": parts_in_turn(mean)
+        for mean in (30, 100, 1000)
+    },
 }
 
 
 def shares_of(graph: Graph, chosen: Integers) -> Floats:
     """Return the share of each edge in its ends' exchanges so far, the smaller one, as real nodes estimate it."""
-    uses, exchanges = np.zeros(graph.m), np.bincount(edges_of(graph).ravel(), minlength=graph.n).astype(float)
+    uses, exchanges = (
+        np.zeros(graph.m),
+        np.bincount(edges_of(graph).ravel(), minlength=graph.n).astype(float),
+    )
     found = np.empty(len(chosen))
     for t, edge in enumerate(chosen.tolist()):
         ends = edges_of(graph)[edge]
@@ -159,12 +180,18 @@ def main() -> None:
     smoke = common.parser(__doc__).parse_args().smoke
     common.print_machine("numba")
     marks = [10_000] if smoke else [10**k for k in range(5, 9)]
-    print("| network | " + " | ".join(f"error after {mark:,}" for mark in marks) + " | conserved | share counted |")
+    print(
+        "| network | "
+        + " | ".join(f"error after {mark:,}" for mark in marks)
+        + " | conserved | share counted |"
+    )
     print("| --- |" + " --- |" * (len(marks) + 2))
     for title, graph in list(long_graphs().items())[: 2 if smoke else None]:
         print_long_run(title, graph, marks)
     counts, networks = ((200,), 3) if smoke else ((2000, 20_000), 50)
-    columns = [f"{what}, {count:,} exchanges" for count in counts for what in ("mean", "share counted")]
+    columns = [
+        f"{what}, {count:,} exchanges" for count in counts for what in ("mean", "share counted")
+    ]
     print("\n| edges are used | " + " | ".join(columns) + " |\n| --- |" + " --- |" * len(columns))
     for title in SCHEDULES:
         print_overshoot(title, networks, counts)

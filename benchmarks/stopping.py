@@ -19,7 +19,13 @@ import common
 import numpy as np
 
 import gosta
-from gosta.estimation.stopping import MAX_READINGS, MIN_CHANGES, READINGS_PER_DOUBLING, RULE, expected_errors
+from gosta.estimation.stopping import (
+    MAX_READINGS,
+    MIN_CHANGES,
+    READINGS_PER_DOUBLING,
+    RULE,
+    expected_errors,
+)
 from gosta.runtime import progress
 from gosta.simulation.runner import STOPPING_SHARE
 
@@ -63,7 +69,13 @@ class Stopped(NamedTuple):
 def measure(statistic: str, graph: str, n: int, per_node: int, runs: int, until: float) -> Stopped:
     data, more = STATISTICS[statistic]
     rows = gosta.datasets.load(data).shuffle(SEED).head(n)
-    settings: dict[str, Any] = {"graph": graph, "runs": runs, "seed": SEED, "iterations": per_node * n, **more}
+    settings: dict[str, Any] = {
+        "graph": graph,
+        "runs": runs,
+        "seed": SEED,
+        "iterations": per_node * n,
+        **more,
+    }
     trace = gosta.simulate(rows, statistic, until=until, **settings)
     stopped = trace.data["stopped"].values
     ends = np.isfinite(trace.data["mean"].values).sum(axis=1) - 1
@@ -71,7 +83,11 @@ def measure(statistic: str, graph: str, n: int, per_node: int, runs: int, until:
     longer = gosta.simulate(rows, statistic, checkpoints=300, spacing="log", **settings)
     within = (longer.data["median"].values <= until).mean(axis=0) >= 0.95
     beyond = np.flatnonzero(~within)
-    needed = longer.iterations[beyond[-1] + 1] if len(beyond) and beyond[-1] + 1 < len(within) else np.nan
+    needed = (
+        longer.iterations[beyond[-1] + 1]
+        if len(beyond) and beyond[-1] + 1 < len(within)
+        else np.nan
+    )
     done = stopped > 0
     when = float(np.median(stopped[done])) if done.any() else np.nan
     return Stopped(int(done.sum()), int((error[done] <= until).sum()), when, float(needed))
@@ -144,7 +160,11 @@ def small_rows(kind: str, n: int, seed: int) -> dict[str, Any]:
     if kind == "correlated":
         return {"first": first, "second": 0.8 * first + 0.6 * other}
     if kind == "censored":
-        return {"time": first, "score": -0.5 * first - 0.75**0.5 * other, "event": rng.random(n) < 2 / 3}
+        return {
+            "time": first,
+            "score": -0.5 * first - 0.75**0.5 * other,
+            "event": rng.random(n) < 2 / 3,
+        }
     if kind == "plane":
         return {"first": first, "second": rng.exponential(size=n)}
     if kind == "uniform, sorted":
@@ -172,7 +192,9 @@ class Ends(NamedTuple):
 
     def text(self, runs: int) -> str:
         share = f"{100 * self.kept / self.ended:.0f} %" if self.ended else "none stopped"
-        return f"{share}, {np.median(self.exchanges):.0f}" + f" ({self.ended} stopped)" * (self.ended < runs)
+        return f"{share}, {np.median(self.exchanges):.0f}" + f" ({self.ended} stopped)" * (
+            self.ended < runs
+        )
 
 
 def measure_small(case: Case, graph: str, nodes: int, seeds: Sequence[int], until: float) -> Ends:
@@ -188,14 +210,18 @@ def measure_small(case: Case, graph: str, nodes: int, seeds: Sequence[int], unti
     return Ends(ended, kept, when)
 
 
-def replay_small(case: Case, graph: str, nodes: int, seeds: Sequence[int], until: float) -> dict[str, Ends]:
+def replay_small(
+    case: Case, graph: str, nodes: int, seeds: Sequence[int], until: float
+) -> dict[str, Ends]:
     """Run a case once without an end, and return where each variant of the rule would have ended it."""
     ended, kept = dict.fromkeys(VARIANTS, 0), dict.fromkeys(VARIANTS, 0)
     when: dict[str, list[float]] = {name: [] for name in VARIANTS}
     for seed in seeds:
         last = TUNING_ITERATIONS_PER_NODE * nodes
         count = round(READINGS_PER_DOUBLING * np.log2(last)) + 1
-        trace = simulate_small(case, graph, nodes, seed, **{"iterations": last, "checkpoints": count, "spacing": "log"})
+        trace = simulate_small(
+            case, graph, nodes, seed, **{"iterations": last, "checkpoints": count, "spacing": "log"}
+        )
         times = trace.iterations[trace.iterations >= nodes]
         estimates = trace.data["estimates"].values[:, -len(times) :, :, None]
         medians = trace.data["median"].values[:, -len(times) :]
@@ -204,9 +230,14 @@ def replay_small(case: Case, graph: str, nodes: int, seeds: Sequence[int], until
                 for k in range(MIN_CHANGES, len(times)):
                     part = slice(max(0, k + 1 - MAX_READINGS), k + 1)
                     exchanges = 2 * times[k] / nodes
-                    errors = expected_errors(list(estimates[run, part]), times[part].tolist(), nodes, exchanges, rule)
+                    errors = expected_errors(
+                        list(estimates[run, part]), times[part].tolist(), nodes, exchanges, rule
+                    )
                     if (errors <= until).mean() >= STOPPING_SHARE:
-                        ended[name], kept[name] = ended[name] + 1, kept[name] + int(medians[run, k] <= until)
+                        ended[name], kept[name] = (
+                            ended[name] + 1,
+                            kept[name] + int(medians[run, k] <= until),
+                        )
                         when[name].append(exchanges)
                         break
     return {name: Ends(ended[name], kept[name], when[name]) for name in VARIANTS}
@@ -219,7 +250,9 @@ def print_small(suite: Suite, nodes: Sequence[int], until: float) -> None:
         for graph in suite.graphs:
             chosen = [n for n in nodes if case.by is None or n <= MAX_NODES_WITH_TABLES]
             cells = [
-                measure_small(case, graph, n, suite.seeds, until).text(RUNS * len(suite.seeds)) if n in chosen else "-"
+                measure_small(case, graph, n, suite.seeds, until).text(RUNS * len(suite.seeds))
+                if n in chosen
+                else "-"
                 for n in nodes
             ]
             print(f"| {case.title} | {graph} | {' | '.join(cells)} |", flush=True)
@@ -227,10 +260,16 @@ def print_small(suite: Suite, nodes: Sequence[int], until: float) -> None:
 
 def print_variants(suite: Suite, nodes: Sequence[int], until: float) -> None:
     """Print for each variant of the rule the share of runs that keep the promise, the lowest of a case, and when."""
-    print("| nodes | rule | kept | lowest | not stopped | exchanges of a node |\n| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| nodes | rule | kept | lowest | not stopped | exchanges of a node |\n| --- | --- | --- | --- | --- | --- |"
+    )
     for n in nodes:
         cases = [c for c in suite.cases if c.by is None or n <= MAX_NODES_WITH_TABLES]
-        found = [replay_small(case, graph, n, suite.seeds, until) for case in cases for graph in suite.graphs]
+        found = [
+            replay_small(case, graph, n, suite.seeds, until)
+            for case in cases
+            for graph in suite.graphs
+        ]
         runs = RUNS * len(suite.seeds)
         for name in VARIANTS:
             ends = [one[name] for one in found]
@@ -244,12 +283,16 @@ def print_variants(suite: Suite, nodes: Sequence[int], until: float) -> None:
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--small", action="store_true", help="the tables of small networks only")
-    parser.add_argument("--tune", action="store_true", help="compare constants of the rule on the tuning cases")
+    parser.add_argument(
+        "--tune", action="store_true", help="compare constants of the rule on the tuning cases"
+    )
     arguments = parser.parse_args()
     smoke = arguments.smoke
     common.print_machine("numba")
     if smoke or arguments.tune:
-        print_variants(SMOKE if smoke else TUNING, SMALL_NODES[: 1 if smoke else None], 0.05 if smoke else 0.01)
+        print_variants(
+            SMOKE if smoke else TUNING, SMALL_NODES[: 1 if smoke else None], 0.05 if smoke else 0.01
+        )
     if arguments.tune:
         return
     suites = {"smoke": SMOKE} if smoke else {"verification": VERIFICATION, "tuning": TUNING}
@@ -273,7 +316,10 @@ def main() -> None:
                 needed = "more than simulated | -"
                 if np.isfinite(found.needed):
                     needed = f"{found.needed:,.0f} | {found.exchanges / found.needed:.1f}"
-                print(f"| {graph} | `{statistic}` | {found.kept} of {found.runs} | {end} | {needed} |", flush=True)
+                print(
+                    f"| {graph} | `{statistic}` | {found.kept} of {found.runs} | {end} | {needed} |",
+                    flush=True,
+                )
                 advance(1)
     print(f"\nkept in {kept} of {ended} runs, {100 * kept / ended:.1f} %")
     assert ended, "no run was ended by its nodes"

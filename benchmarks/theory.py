@@ -47,9 +47,21 @@ NETWORKS = [
     ("barabasi-albert", 1000, 100, 200),
 ]
 # Other sizes, families and data than those on which the formulas were tried while they were derived. Rows are shuffled.
-FAST = [("complete", 60), ("watts-strogatz", 100), ("torus", 250), ("star", 100), ("barabasi-albert", 100)]
+FAST = [
+    ("complete", 60),
+    ("watts-strogatz", 100),
+    ("torus", 250),
+    ("star", 100),
+    ("barabasi-albert", 100),
+]
 SLOW = [("cycle", 2000), ("two-cliques", 1000)]
-FAMILIES = [("random-regular", 100), ("geometric", 500), ("hypercube", 100), ("path", 2000), ("grid", 300)]
+FAMILIES = [
+    ("random-regular", 100),
+    ("geometric", 500),
+    ("hypercube", 100),
+    ("path", 2000),
+    ("grid", 300),
+]
 OTHER_NETWORKS: list[Network] = [
     (name, n, edges, edges)
     for sizes, families in (((100, 300, 3000), FAST), ((100, 300), SLOW), ((256, 1024), FAMILIES))
@@ -89,8 +101,12 @@ def by_scipy(graph: Graph) -> float:
     """Compute the gap by scipy's Lanczos, from the largest eigenvalue of a shifted Laplacian."""
     matrix, n = spectrum.laplacian(graph), graph.n
     top = 2 * matrix.diagonal().max()
-    shifted = LinearOperator((n, n), matvec=lambda v: top * (v - v.mean()) - matrix @ v, dtype=np.float64)
-    found = eigsh(shifted, k=1, which="LA", tol=1e-6, ncv=40, return_eigenvectors=False, maxiter=10**5)
+    shifted = LinearOperator(
+        (n, n), matvec=lambda v: top * (v - v.mean()) - matrix @ v, dtype=np.float64
+    )
+    found = eigsh(
+        shifted, k=1, which="LA", tol=1e-6, ncv=40, return_eigenvectors=False, maxiter=10**5
+    )
     return float(top - found[0]) / 2
 
 
@@ -124,8 +140,15 @@ class Comparison(NamedTuple):
     @property
     def factor(self) -> float:
         """By what factor the worst error or number of exchanges is off, one way or the other."""
-        times = [p / s for p, s in zip(self.predicted, self.simulated, strict=True) if np.isfinite(s)]
-        return float(max(np.maximum(both, 1 / both).max(initial=1.0) for both in (np.array(times), self.errors)))
+        times = [
+            p / s for p, s in zip(self.predicted, self.simulated, strict=True) if np.isfinite(s)
+        ]
+        return float(
+            max(
+                np.maximum(both, 1 / both).max(initial=1.0)
+                for both in (np.array(times), self.errors)
+            )
+        )
 
 
 def compare(protocol: str, subject: Subject, network: Network, shuffle: bool = False) -> Comparison:
@@ -140,7 +163,10 @@ def compare(protocol: str, subject: Subject, network: Network, shuffle: bool = F
     at, error = trace.iterations, trace.error()["mean"].values
     setting = make_setting(protocol, rows, statistic, name, 0, {}, columns)
     errors = (prediction.predicted_errors(setting, at) / error)[error < LARGE_ERROR]
-    predicted = [theory.predict(setting.graph, protocol, a, rows, statistic, columns=columns) for a in ACCURACIES]
+    predicted = [
+        theory.predict(setting.graph, protocol, a, rows, statistic, columns=columns)
+        for a in ACCURACIES
+    ]
     simulated = [2 * first_below(at, error, accuracy) / len(rows) for accuracy in ACCURACIES]
     return Comparison(simulated, [one.per_node for one in predicted], errors)
 
@@ -156,7 +182,9 @@ def first_below(at: Integers, error: Floats, accuracy: float) -> float:
 
 
 def print_comparison(title: str, found: Comparison) -> None:
-    times = "".join(f" {_cell(s):>7} /{p:7.0f}" for s, p in zip(found.simulated, found.predicted, strict=True))
+    times = "".join(
+        f" {_cell(s):>7} /{p:7.0f}" for s, p in zip(found.simulated, found.predicted, strict=True)
+    )
     errors = f"{found.errors.min():.2f} to {found.errors.max():.2f}" if len(found.errors) else "-"
     print(f"  {title:<52}{times}   {errors}", flush=True)
 
@@ -169,7 +197,9 @@ def compare_predictions(
     title: str, subjects: Sequence[Subject], networks: Sequence[Network], is_other: bool = False
 ) -> None:
     """Print and check predictions; other networks and data than usual have shuffled rows, and need not be within."""
-    print(f"{title}: exchanges that a node takes part in until the error is 10 %, 5 %, 1 %, simulated / predicted;")
+    print(
+        f"{title}: exchanges that a node takes part in until the error is 10 %, 5 %, 1 %, simulated / predicted;"
+    )
     print(f"predicted / simulated error where the simulated one is below {100 * LARGE_ERROR:g} %")
     for protocol, runs in PROTOCOLS.items():
         if is_other and protocol == "gosta-async":
@@ -183,23 +213,36 @@ def compare_predictions(
                 size = "" if network[1] is None else f" {network[1]}"
                 print_comparison(f"{subject[0]} {subject[1]} {network[0]}{size}", found)
         within = sum(factor < MOST_FACTOR for factor in factors)
-        print(f"  within a factor of {MOST_FACTOR:g}: {within} of {len(factors)}; worst {max(factors):.2f}", flush=True)
+        print(
+            f"  within a factor of {MOST_FACTOR:g}: {within} of {len(factors)}; worst {max(factors):.2f}",
+            flush=True,
+        )
         assert within == len(factors) or is_other, factors
 
 
 def compare_expectations(runs: int) -> None:
     """Compare the recursion for GoSta-async with the mean over many runs, on small graphs with skewed data."""
-    print(f"expectation of gosta-async, off the mean over {runs} runs at the worst node, relative to the value")
+    print(
+        f"expectation of gosta-async, off the mean over {runs} runs at the worst node, relative to the value"
+    )
     for n in (6, 10, 20):
         rows = np.random.default_rng(1).gamma(0.3, 1, n)
         for name in ("complete", "cycle", "path", "star"):
             trace = gosta.simulate(
-                rows, GINI, graph=name, protocol="gosta-async", iterations=100, runs=runs, checkpoints=20
+                rows,
+                GINI,
+                graph=name,
+                protocol="gosta-async",
+                iterations=100,
+                runs=runs,
+                checkpoints=20,
             )
             expected = theory.expectation("gosta-async", rows, GINI, name, trace.iterations)
             value = make_setting("gosta-async", rows, GINI, name, 0, {}).target[0, 0]
             off = np.abs(trace.estimates.mean("run").values.T - expected).max(axis=0) / value
-            cells = ", ".join(f"{100 * off[k]:.1f} % after {trace.iterations[k]}" for k in (0, 3, 19))
+            cells = ", ".join(
+                f"{100 * off[k]:.1f} % after {trace.iterations[k]}" for k in (0, 3, 19)
+            )
             print(f"  {name:<10} n = {n:>2}: {cells}", flush=True)
 
 
@@ -209,7 +252,9 @@ def main() -> None:
     compare_gaps(GAPS_SMOKE if smoke else GAPS)
     compare_expectations(200 if smoke else 20_000)
     if smoke:
-        compare_predictions("small", SUBJECTS[1:2], [("complete", 300, 60, 60), ("torus", 300, 100, 100)])
+        compare_predictions(
+            "small", SUBJECTS[1:2], [("complete", 300, 60, 60), ("torus", 300, 100, 100)]
+        )
         return
     compare_predictions("n = 1000", SUBJECTS, NETWORKS)
     compare_predictions("other sizes and families", SUBJECTS, OTHER_NETWORKS, is_other=True)

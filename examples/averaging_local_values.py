@@ -17,13 +17,20 @@ import gosta
 from gosta.statistics import encode
 
 HOSPITALS = 20
-STATISTICS = {"auc": ["risk"], "kendall-tau": ["risk", "size"], "gini-mean-difference": ["size"], "variance": ["size"]}
+STATISTICS = {
+    "auc": ["risk"],
+    "kendall-tau": ["risk", "size"],
+    "gini-mean-difference": ["size"],
+    "variance": ["size"],
+}
 
 # %%
 # Where all patients of a hospital are of one class, it has no AUC at all.
 
 
-def local_values(patients: dict[str, NDArray[Any]], order: NDArray[np.int64], name: str) -> list[float]:
+def local_values(
+    patients: dict[str, NDArray[Any]], order: NDArray[np.int64], name: str
+) -> list[float]:
     """Return the statistic at each hospital that has one."""
     found = []
     for rows in np.array_split(order, HOSPITALS):
@@ -38,12 +45,20 @@ def local_values(patients: dict[str, NDArray[Any]], order: NDArray[np.int64], na
 data = gosta.datasets.load("breast-cancer")
 risk, label = encode.scored(data).T
 patients = {"risk": risk, "size": data.columns["mean radius"], "label": label}
-placements = {"at random": np.random.default_rng(0).permutation(len(data)), "by size": np.argsort(patients["size"])}
+placements = {
+    "at random": np.random.default_rng(0).permutation(len(data)),
+    "by size": np.argsort(patients["size"]),
+}
 
 # %%
 # Most pairs of patients are at two different hospitals, and averaging leaves those pairs out.
 
-print("".join(f"{title:>24}" for title in ("statistic", "all patients", *(f"placed {how}" for how in placements))))
+print(
+    "".join(
+        f"{title:>24}"
+        for title in ("statistic", "all patients", *(f"placed {how}" for how in placements))
+    )
+)
 ratios: dict[str, list[float]] = {how: [] for how in placements}
 for name, columns in STATISTICS.items():
     exact = float(gosta.exact(patients, name, columns=columns))
@@ -63,7 +78,9 @@ figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for k, (how, values) in enumerate(ratios.items()):
     ax.bar(place + 0.4 * k - 0.2, values, 0.38, label=f"patients placed {how}")
 ax.axhline(100, color="black", linewidth=1)
-ax.set(xticks=place, xticklabels=list(STATISTICS), ylabel="mean of local values, % of the exact one")
+ax.set(
+    xticks=place, xticklabels=list(STATISTICS), ylabel="mean of local values, % of the exact one"
+)
 ax.set_title("20 hospitals that average their own values")
 figure.legend(frameon=False, loc="outside lower center", ncols=2)
 plt.show()

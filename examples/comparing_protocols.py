@@ -19,10 +19,18 @@ data = gosta.datasets.load("breast-cancer", n=400)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for protocol in PROTOCOLS:
     trace = gosta.simulate(
-        data, "gini-mean-difference", columns="mean radius", graph="torus", protocol=protocol, runs=4, spacing="log"
+        data,
+        "gini-mean-difference",
+        columns="mean radius",
+        graph="torus",
+        protocol=protocol,
+        runs=4,
+        spacing="log",
     )
     error = trace.error()
-    print(f"{protocol:>14}: error {100 * float(error['mean'][-1]):.2f} % after {trace.units[-1]:,} numbers sent")
+    print(
+        f"{protocol:>14}: error {100 * float(error['mean'][-1]):.2f} % after {trace.units[-1]:,} numbers sent"
+    )
     ax.plot(trace.units, 100 * error["mean"], label=protocol)
 ax.set(xscale="log", yscale="log", xlabel="numbers sent", ylabel="mean relative error")
 ax.set_title("Gini mean difference of 400 tumours on a torus")

@@ -32,9 +32,17 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained
 for checkpoint in (4, 9, 49):
     meetings = 2 * trace.iterations[checkpoint] // len(data)
     values = estimates.isel(iteration=checkpoint)
-    left.hist(values, bins=60, range=(exact - 0.06, exact + 0.03), alpha=0.6, label=f"{meetings} meetings a node")
+    left.hist(
+        values,
+        bins=60,
+        range=(exact - 0.06, exact + 0.03),
+        alpha=0.6,
+        label=f"{meetings} meetings a node",
+    )
 left.axvline(exact, color="black", linewidth=1)
-left.set(xlabel="estimate of a node", ylabel="nodes", title="Estimates; the line is the exact value")
+left.set(
+    xlabel="estimate of a node", ylabel="nodes", title="Estimates; the line is the exact value"
+)
 left.legend(frameon=False)
 trace.plot(ax=right)
 right.set_title("Error, and its spread over nodes")

@@ -25,7 +25,9 @@ print(gosta.theory.bottleneck("two-cliques", n=400).description)
 # All information has to pass through the bottleneck, and so the error falls as late as that allows.
 
 data = gosta.datasets.load("breast-cancer", n=400)
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=(3, 2))
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 4), layout="constrained", width_ratios=(3, 2)
+)
 for name in GRAPHS:
     trace = gosta.simulate(data, "gini-mean-difference", columns="mean radius", graph=name, runs=4)
     left.plot(2 * trace.iterations / 400, 100 * trace.error()["mean"], label=name)

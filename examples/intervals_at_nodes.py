@@ -18,8 +18,13 @@ data = gosta.datasets.load("breast-cancer")
 pooled = gosta.exact(data, "auc", interval=0.95)
 trace = gosta.simulate(data, "auc", nodes=20, by="mean radius", interval=0.95, runs=1)
 low, high = (one.isel(run=0) for one in trace.intervals())
-print(f"all rows in one place: {pooled.value:.4f}, 95 % interval {pooled.low:.4f} to {pooled.high:.4f}")
-estimate, ends = float(trace.estimates[0, -1, 0]), f"{float(low[-1, 0]):.4f} to {float(high[-1, 0]):.4f}"
+print(
+    f"all rows in one place: {pooled.value:.4f}, 95 % interval {pooled.low:.4f} to {pooled.high:.4f}"
+)
+estimate, ends = (
+    float(trace.estimates[0, -1, 0]),
+    f"{float(low[-1, 0]):.4f} to {float(high[-1, 0]):.4f}",
+)
 print(f"node 0 at the end:     {estimate:.4f}, 95 % interval {ends}")
 
 # %%
@@ -32,6 +37,12 @@ ax.fill_between(exchanges, lows, highs, color="C0", alpha=0.25, linewidth=0)
 ax.plot(exchanges, estimates, color="C0", label="at the nodes")
 ax.axhspan(pooled.low, pooled.high, color="C1", alpha=0.25, linewidth=0)
 ax.axhline(pooled.value, color="C1", label="from all rows in one place")
-ax.set(xscale="log", ylim=(0.85, 1.0), xlabel="exchanges of a node", ylabel="AUC", title="20 hospitals, 95 % intervals")
+ax.set(
+    xscale="log",
+    ylim=(0.85, 1.0),
+    xlabel="exchanges of a node",
+    ylabel="AUC",
+    title="20 hospitals, 95 % intervals",
+)
 ax.legend(frameon=False, loc="lower right")
 plt.show()

@@ -19,7 +19,9 @@ from gosta.statistics import encode
 
 data = gosta.datasets.load("breast-cancer").shuffle(seed=0)
 risk, died = encode.scored(data).T
-sites = [{"risk": risk[rows], "died": died[rows]} for rows in np.array_split(np.arange(len(risk)), 20)]
+sites = [
+    {"risk": risk[rows], "died": died[rows]} for rows in np.array_split(np.arange(len(risk)), 20)
+]
 exact = float(gosta.exact({"risk": risk, "died": died}, "auc", score="risk", label="died"))
 
 
@@ -34,21 +36,34 @@ def release(epsilon: float | None, seed: int = 0) -> StratumResult:
 
 found = release(None)
 print(f"all rows in one place: {exact:.5f}")
-print(f"from masked sums:      {found.value[0]:.5f}, certainly between {found.low[0]:.5f} and {found.high[0]:.5f}")
+print(
+    f"from masked sums:      {found.value[0]:.5f}, certainly between {found.low[0]:.5f} and {found.high[0]:.5f}"
+)
 
 # %%
 # The smaller epsilon is, the less can be learnt about one patient, and the more noise the value has: here from 10
 # releases each.
 
 epsilons = [1, 2, 4, 8, 16]
-errors = [[100 * abs(release(e, seed).value[0] / exact - 1) for seed in range(10)] for e in epsilons]
+errors = [
+    [100 * abs(release(e, seed).value[0] / exact - 1) for seed in range(10)] for e in epsilons
+]
 gossip = gosta.simulate(data, "auc", nodes=20, runs=4).error()["mean"]
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.boxplot(errors, tick_labels=[f"{e:g}" for e in epsilons], showfliers=False)
-ax.axhline(100 * abs(found.value[0] / exact - 1), color="C0", label="masked sums without noise: the bins' error")
+ax.axhline(
+    100 * abs(found.value[0] / exact - 1),
+    color="C0",
+    label="masked sums without noise: the bins' error",
+)
 ax.axhline(100 * float(gossip[-1]), color="C1", label="rows: gossip, 200 exchanges a node")
-ax.set(yscale="log", xlabel="epsilon", ylabel="relative error of the AUC", title="569 patients at 20 hospitals")
+ax.set(
+    yscale="log",
+    xlabel="epsilon",
+    ylabel="relative error of the AUC",
+    title="569 patients at 20 hospitals",
+)
 ax.yaxis.set_major_formatter("{x:g} %")
 ax.legend(frameon=False)
 plt.show()

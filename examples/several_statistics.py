@@ -32,7 +32,12 @@ figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for title, target in zip(trace.value_names, trace.data["target"].values, strict=True):
     relative = abs(trace.estimates.sel(value=title) / target - 1).mean(["run", "node"])
     ax.plot(2 * trace.iterations / 20, 100 * relative, label=title)
-ax.set(yscale="log", xlabel="exchanges of a node", ylabel="mean relative error", title="Three statistics, one run")
+ax.set(
+    yscale="log",
+    xlabel="exchanges of a node",
+    ylabel="mean relative error",
+    title="Three statistics, one run",
+)
 ax.yaxis.set_major_formatter("{x:g} %")
 ax.legend(frameon=False)
 plt.show()

@@ -28,7 +28,12 @@ data = gosta.datasets.load("breast-cancer", n=400)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for title, faults in FAULTS.items():
     trace = gosta.simulate(
-        data, "gini-mean-difference", columns="mean radius", graph="watts-strogatz", runs=4, **faults
+        data,
+        "gini-mean-difference",
+        columns="mean radius",
+        graph="watts-strogatz",
+        runs=4,
+        **faults,
     )
     error = 100 * trace.error()["mean"]
     print(f"{title:>31}: {float(error[-1]):.2f} % at the end")

@@ -64,7 +64,13 @@ data = gosta.datasets.load("breast-cancer", n=400)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for protocol in (leaky, gosta.protocols.find("gosta-async")):
     trace = gosta.simulate(
-        data, "gini-mean-difference", columns="mean radius", graph="complete", protocol=protocol, runs=4, spacing="log"
+        data,
+        "gini-mean-difference",
+        columns="mean radius",
+        graph="complete",
+        protocol=protocol,
+        runs=4,
+        spacing="log",
     )
     ax.plot(2 * trace.iterations / 400, 100 * trace.error()["mean"], label=protocol.name)
 ax.set(xscale="log", yscale="log", xlabel="exchanges of a node", ylabel="mean relative error")

@@ -29,12 +29,16 @@ def huber_scatter(x: Sequence[float], y: Sequence[float], delta: float = 1.0) ->
 
 data = gosta.datasets.load("breast-cancer")
 for delta in (0.5, 2.0, 8.0):
-    print(f"delta = {delta}: {gosta.exact(data, huber_scatter, columns='mean radius', delta=delta):.4f}")
+    print(
+        f"delta = {delta}: {gosta.exact(data, huber_scatter, columns='mean radius', delta=delta):.4f}"
+    )
 
 # %%
 # Nodes that know one row each estimate it by gossip, as any other.
 
-trace = gosta.simulate(data, huber_scatter, columns="mean radius", delta=2.0, graph="watts-strogatz", runs=4)
+trace = gosta.simulate(
+    data, huber_scatter, columns="mean radius", delta=2.0, graph="watts-strogatz", runs=4
+)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 trace.plot(ax=ax)
 plt.show()

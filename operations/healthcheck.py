@@ -8,17 +8,24 @@ import sys
 import tomllib
 from pathlib import Path
 
-LOOPBACK = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}  # where to reach a node that listens on all interfaces
+LOOPBACK = {
+    "0.0.0.0": "127.0.0.1",
+    "[::]": "::1",
+}  # where to reach a node that listens on all interfaces
 
 
 def main() -> int:
     try:
-        page = tomllib.loads((Path(sys.argv[1]) / "node.toml").read_text())["node"].get("status_page", "")
+        page = tomllib.loads((Path(sys.argv[1]) / "node.toml").read_text())["node"].get(
+            "status_page", ""
+        )
         if not page:
             print("status_page in node.toml is empty, so that nobody can ask the node")
             return 1
         host, _, port = page.rpartition(":")
-        connection = http.client.HTTPConnection(LOOPBACK.get(host, host.strip("[]")), int(port), timeout=4)
+        connection = http.client.HTTPConnection(
+            LOOPBACK.get(host, host.strip("[]")), int(port), timeout=4
+        )
         connection.request("GET", "/healthz")
         answer = connection.getresponse()
         print(answer.read(1000).decode(errors="replace").strip())

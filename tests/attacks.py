@@ -11,7 +11,18 @@ from hostile import Attack, HostileNode, Sent
 
 from gosta.estimation.exchange import Visitor
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.messages import Abort, Accept, AnyMessage, Busy, Confirm, Decline, Offer, Ping, Pong, Receipt
+from gosta.net.protocol.messages import (
+    Abort,
+    Accept,
+    AnyMessage,
+    Busy,
+    Confirm,
+    Decline,
+    Offer,
+    Ping,
+    Pong,
+    Receipt,
+)
 
 replace = msgspec.structs.replace
 Exchanged = Offer | Accept
@@ -24,12 +35,16 @@ def told(numbers: Callable[[HostileNode], list[float]]) -> Attack:
 
 def altered(change: Callable[[HostileNode, Exchanged], dict[str, Any]]) -> Attack:
     """Change fields of every contribution."""
-    return exchanged(lambda node, one: replace(one, contribution=one.contribution._replace(**change(node, one))))
+    return exchanged(
+        lambda node, one: replace(one, contribution=one.contribution._replace(**change(node, one)))
+    )
 
 
 def exchanged(change: Callable[[HostileNode, Exchanged], AnyMessage]) -> Attack:
     """Change every offer and every acceptance."""
-    return lambda node, _, message: [change(node, message) if isinstance(message, Exchanged) else message]
+    return lambda node, _, message: [
+        change(node, message) if isinstance(message, Exchanged) else message
+    ]
 
 
 def visitor(**fields: Callable[[Visitor], Any]) -> Attack:
@@ -44,10 +59,14 @@ def visitor(**fields: Callable[[Visitor], Any]) -> Attack:
 
 def instead(kind: type[AnyMessage], *others: Callable[[Any], AnyMessage | bytes]) -> Attack:
     """Send other messages instead of those of a kind."""
-    return lambda _node, _to, message: [other(message) for other in others] if isinstance(message, kind) else [message]
+    return lambda _node, _to, message: (
+        [other(message) for other in others] if isinstance(message, kind) else [message]
+    )
 
 
-def announce(*epochs: Callable[[HostileNode], int], origin: str = "", reason: str = "an attack") -> Attack:
+def announce(
+    *epochs: Callable[[HostileNode], int], origin: str = "", reason: str = "an attack"
+) -> Attack:
     """Announce epochs before every heartbeat."""
 
     def attack(node: HostileNode, _: str, message: AnyMessage) -> Sent:
@@ -63,13 +82,17 @@ def kept(node: HostileNode, _: str, message: AnyMessage) -> Sent:
         node.booty = node.booty or (message.contribution.visitor, message.seal)
     if isinstance(message, Exchanged) and node.booty is not None:
         held, seal = node.booty
-        return [replace(message, contribution=message.contribution._replace(visitor=held), seal=seal)]
+        return [
+            replace(message, contribution=message.contribution._replace(visitor=held), seal=seal)
+        ]
     return [message]
 
 
 def differently_to_each(node: HostileNode, to: str, message: AnyMessage) -> Sent:
     """Sign visitors with another number of rows for every neighbour."""
-    return [node.sealed(message, rows=8 + int(to[-1])) if isinstance(message, Exchanged) else message]
+    return [
+        node.sealed(message, rows=8 + int(to[-1])) if isinstance(message, Exchanged) else message
+    ]
 
 
 def false_receipt(change: Callable[[Receipt], Receipt]) -> Attack:
@@ -187,5 +210,7 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
 
 def storm(node: HostileNode, to: str, message: AnyMessage) -> Sent:
     """Choose among all attacks at random."""
-    attack, _ = node.rng.choice([value for name, value in ATTACKS.items() if "thousands" not in name])
+    attack, _ = node.rng.choice(
+        [value for name, value in ATTACKS.items() if "thousands" not in name]
+    )
     return attack(node, to, message)

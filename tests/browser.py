@@ -16,7 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
+CHROMIUM = (
+    shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
+    or ""
+)
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-extensions --disable-dev-shm-usage --mute-audio "
@@ -31,7 +36,15 @@ os.dup2(answers, 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 WAIT_SECONDS = 60.0
-KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
 
 
 class Browser:
@@ -43,13 +56,18 @@ class Browser:
         command = [CHROMIUM, *FLAGS.split(), f"--user-data-dir={profile}", "about:blank"]
         launcher = [sys.executable, "-c", LAUNCH, str(theirs_in), str(theirs_out), *command]
         self._process = subprocess.Popen(
-            launcher, pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            launcher,
+            pass_fds=(theirs_in, theirs_out),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.close(theirs_in)
         os.close(theirs_out)
         self._in, self._out, self._rest, self._last = ours_in, ours_out, b"", 0
         self.requests: list[str] = []  # addresses of all that was loaded
-        self.problems: list[str] = []  # errors of scripts, warnings of the console, violations of the page's policy
+        self.problems: list[
+            str
+        ] = []  # errors of scripts, warnings of the console, violations of the page's policy
         target = self._call("Target.createTarget", {"url": "about:blank"}, "")["targetId"]
         attached = self._call("Target.attachToTarget", {"targetId": target, "flatten": True}, "")
         self._session = attached["sessionId"]
@@ -74,7 +92,10 @@ class Browser:
     def _call(self, method: str, parameters: dict[str, Any], session: str) -> Any:
         self._last += 1
         message = {"id": self._last, "method": method, "params": parameters}
-        os.write(self._out, json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0")
+        os.write(
+            self._out,
+            json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0",
+        )
         while True:
             answer = self._receive(WAIT_SECONDS)
             if answer is not None and answer.get("id") == self._last:
@@ -85,7 +106,9 @@ class Browser:
         """Return the next message, and keep what it says of requests and problems; None if there is none."""
         end = time.monotonic() + seconds
         while b"\0" not in self._rest:
-            assert select.select([self._in], [], [], max(0.0, end - time.monotonic()))[0], "Chromium does not answer"
+            assert select.select([self._in], [], [], max(0.0, end - time.monotonic()))[0], (
+                "Chromium does not answer"
+            )
             part = os.read(self._in, 1 << 20)
             assert part, "Chromium has ended"
             self._rest += part
@@ -109,7 +132,9 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """Return the value of an expression of JavaScript."""
-        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        found = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
@@ -134,19 +159,34 @@ class Browser:
 
     def resize(self, width: int, height: int, scale: float = 1.0) -> None:
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=False,
         )
 
     def prefer(self, **features: str) -> None:
         """Set what the user prefers: scheme="dark", motion="reduce"."""
         names = {"scheme": "prefers-color-scheme", "motion": "prefers-reduced-motion"}
-        self.call("Emulation.setEmulatedMedia", features=[{"name": names[k], "value": v} for k, v in features.items()])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": names[k], "value": v} for k, v in features.items()],
+        )
 
     def screenshot(self, path: Path, height: int | None = None) -> None:
         """Save a picture of the whole page, or of its top."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": height or size["height"], "scale": 1}
-        found = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        clip = {
+            "x": 0,
+            "y": 0,
+            "width": size["width"],
+            "height": height or size["height"],
+            "scale": 1,
+        }
+        found = self.call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
+        )
         path.write_bytes(base64.b64decode(found["data"]))
 
 

@@ -58,7 +58,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        *findings, replayed = run_chaos(Path(place) / "network", given.nodes, given.seconds, given.seed)
+        *findings, replayed = run_chaos(
+            Path(place) / "network", given.nodes, given.seconds, given.seed
+        )
     for finding in findings:
         print(finding)
     print(replayed)

@@ -10,7 +10,9 @@ import pytest
 from gosta.cli.main import main
 
 
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+def command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
     """Return a function that runs ``gosta`` and returns its exit code, standard output and standard error."""
 
     def call(*arguments: object) -> tuple[int, str, str]:

@@ -12,12 +12,16 @@ from commands import command
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100)
 hypothesis.settings.load_profile("fixed")
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send it, and background jobs of shells ignore it
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # tests send it, and background jobs of shells ignore it
 
 collect_ignore = ["fake_node.py", "simulated_gpu.py"]  # programs, not modules
 
 
 @pytest.fixture
-def gosta_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+def gosta_(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
     """Run ``gosta`` in the test's process."""
     return command(capsys, monkeypatch)

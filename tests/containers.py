@@ -83,7 +83,9 @@ def missing() -> str:
         return f"no {', '.join(lacking)} on this machine"
     with tempfile.TemporaryDirectory() as folder:
         command = ["unshare", "--mount", "--net", "--pid", "--fork", "--propagation", "private"]
-        tried = subprocess.run([*command, "sh", "-c", TRIAL, "sh", folder], capture_output=True, text=True, check=False)
+        tried = subprocess.run(
+            [*command, "sh", "-c", TRIAL, "sh", folder], capture_output=True, text=True, check=False
+        )
     return f"namespaces cannot be used here: {tried.stderr.strip()}" if tried.returncode else ""
 
 
@@ -109,16 +111,31 @@ class Image:
 
     def __init__(self, dockerfile: Path, context: Path, folder: Path, hosts: list[str]) -> None:
         self.instructions, self.context = read_dockerfile(dockerfile), context
-        self.settings = {one.name: one.text for one in self.instructions if one.stage == self.instructions[-1].stage}
+        self.settings = {
+            one.name: one.text
+            for one in self.instructions
+            if one.stage == self.instructions[-1].stage
+        }
         self.root, self._base = folder / "root", folder
         self._base.mkdir()
         self._started: list[subprocess.Popen[str]] = []
         packages = sysconfig.get_paths()["purelib"]
-        command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+        command = [
+            "unshare",
+            "--mount",
+            "--net",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--propagation",
+            "private",
+        ]
         arguments = [str(folder), sys.base_prefix, packages, DEPENDENCIES]
         addresses = {name: f"10.77.0.{k}" for k, name in enumerate(hosts, 1)}
         arguments += [text for pair in addresses.items() for text in pair]
-        self._holder = subprocess.Popen([*command, "sh", "-c", SETUP, "sh", *arguments], stdout=subprocess.PIPE)
+        self._holder = subprocess.Popen(
+            [*command, "sh", "-c", SETUP, "sh", *arguments], stdout=subprocess.PIPE
+        )
         try:
             assert self._holder.stdout is not None
             assert self._holder.stdout.readline() == b"ready\n"
@@ -150,11 +167,19 @@ class Image:
         """Give the base image its commands, and names of the containers."""
         for parent in Path(sys.base_prefix).parents:
             self.path(str(parent)).chmod(0o755)
-        lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in addresses.items()), ""]
+        lines = [
+            "127.0.0.1 localhost",
+            *(f"{address} {name}" for name, address in addresses.items()),
+            "",
+        ]
         self.path("/etc/hosts").write_text("\n".join(lines))
         commands = self.path("/opt/base/bin")
         commands.mkdir(parents=True)
-        python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+        python = (
+            Path(sys.base_prefix)
+            / "bin"
+            / f"python{sys.version_info.major}.{sys.version_info.minor}"
+        )
         pip = f'PYTHONPATH={DEPENDENCIES} exec {python} -m pip "$@" --no-build-isolation'  # downloads nothing
         for name, line in {"python": f'exec {python} "$@"', "pip": pip}.items():
             (commands / name).write_text(f"#!/bin/sh\n{line}\n")
@@ -167,11 +192,31 @@ class Image:
                 *sources, target = shlex.split(text)
                 self._copy(sources, target)
             elif name == "RUN":
-                given = [one.text for one in self.instructions if one.stage == stage and one.name == "ARG"]
+                given = [
+                    one.text
+                    for one in self.instructions
+                    if one.stage == stage and one.name == "ARG"
+                ]
                 variables = ["PIP_NO_DEPS=1", "PIP_NO_INDEX=1", *map(_unquote, given)]
-                inside = ["env", "-i", f"PATH=/opt/base/bin:{os.defpath}:/usr/sbin:/sbin", "HOME=/root", *variables]
-                enter = ["nsenter", "--target", str(self._pid), "--mount", "--", "chroot", str(self.root)]
-                subprocess.run([*enter, *inside, "sh", "-ec", text], check=True, stdout=subprocess.DEVNULL)
+                inside = [
+                    "env",
+                    "-i",
+                    f"PATH=/opt/base/bin:{os.defpath}:/usr/sbin:/sbin",
+                    "HOME=/root",
+                    *variables,
+                ]
+                enter = [
+                    "nsenter",
+                    "--target",
+                    str(self._pid),
+                    "--mount",
+                    "--",
+                    "chroot",
+                    str(self.root),
+                ]
+                subprocess.run(
+                    [*enter, *inside, "sh", "-ec", text], check=True, stdout=subprocess.DEVNULL
+                )
         (packages,) = self.path("/opt/gosta/lib").glob("python*/site-packages")
         (packages / "dependencies.pth").write_text(f"{DEPENDENCIES}\n")
 
@@ -179,13 +224,17 @@ class Image:
         for source in sources:
             here = self.context / source
             if here.is_dir():
-                shutil.copytree(here, self.path(target), ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    here, self.path(target), ignore=shutil.ignore_patterns("__pycache__")
+                )
             else:
                 place = self.path(target) / here.name if target.endswith("/") else self.path(target)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(here, place)
 
-    def start(self, service: dict[str, Any], command: list[str], folder: Path, **options: Any) -> subprocess.Popen[str]:
+    def start(
+        self, service: dict[str, Any], command: list[str], folder: Path, **options: Any
+    ) -> subprocess.Popen[str]:
         """Start a container of a compose file's service; `folder` is that of the compose file."""
         arguments = [str(self.root), "yes" if service.get("read_only") else "no"]
         for volume in service.get("volumes", []):
@@ -196,8 +245,14 @@ class Image:
             arguments += ["tmpfs", target, mode]
         user, group = interpolate(service["user"]).split(":")
         rights = [f"--reuid={user}", f"--regid={group}", "--clear-groups"]
-        rights += ["--bounding-set=-all", "--inh-caps=-all"] if service.get("cap_drop") == ["ALL"] else []
-        rights += ["--no-new-privs"] if "no-new-privileges:true" in service.get("security_opt", []) else []
+        rights += (
+            ["--bounding-set=-all", "--inh-caps=-all"] if service.get("cap_drop") == ["ALL"] else []
+        )
+        rights += (
+            ["--no-new-privs"]
+            if "no-new-privileges:true" in service.get("security_opt", [])
+            else []
+        )
         variables = dict(_unquote(one).split("=", 1) for one in shlex.split(self.settings["ENV"]))
         variables["PATH"] = variables["PATH"].replace("$PATH", os.defpath)
         variables |= service.get("environment", {})
@@ -205,13 +260,30 @@ class Image:
         inside = ["env", "-i", chdir, *(f"{key}={value}" for key, value in variables.items())]
         enter = ["nsenter", "--target", str(self._pid), "--mount", "--net", "--pid", "--"]
         enter += ["ip", "netns", "exec", service["hostname"]] if "networks" in service else []
-        enter += ["unshare", "--mount", "--propagation", "private", "sh", "-c", RUN, "sh", *arguments, "--"]
-        process = subprocess.Popen([*enter, "setpriv", *rights, *inside, *command], text=True, **options)
+        enter += [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            RUN,
+            "sh",
+            *arguments,
+            "--",
+        ]
+        process = subprocess.Popen(
+            [*enter, "setpriv", *rights, *inside, *command], text=True, **options
+        )
         self._started.append(process)
         return process
 
-    def run(self, service: dict[str, Any], command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-        with self.start(service, command, folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    def run(
+        self, service: dict[str, Any], command: list[str], folder: Path
+    ) -> subprocess.CompletedProcess[str]:
+        with self.start(
+            service, command, folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
             out, err = process.communicate(timeout=120)
             return subprocess.CompletedProcess(command, process.returncode, out, err)
 

@@ -23,9 +23,13 @@ from processes import GOSTA, WAIT_SECONDS
 
 from gosta.cli.main import main
 
-FENCE = re.compile(r"^(?P<fence> *`{3,})(?P<info>[^`\n]*)\n(?P<text>.*?)^(?P=fence) *$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<fence> *`{3,})(?P<info>[^`\n]*)\n(?P<text>.*?)^(?P=fence) *$", re.MULTILINE | re.DOTALL
+)
 # These run until Ctrl-C.
-ENDLESS = re.compile(r"gosta (network up|watch|run .*--live|node)(?! (request|join|accept) )(?!.* --(until|for|help) )")
+ENDLESS = re.compile(
+    r"gosta (network up|watch|run .*--live|node)(?! (request|join|accept) )(?!.* --(until|for|help) )"
+)
 CHECKER, FLAGS = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -65,12 +69,16 @@ def blocks(text: str) -> list[Block]:
 def commands(block: Block) -> Iterator[Command]:
     """Return the commands of a console block: lines that begin with ``$``, each with the output that follows it."""
     joined = block.text.replace("\\\n", " ")
-    assert joined.startswith("$ "), f"line {block.line}: a console block begins with a command, '$ ...'"
+    assert joined.startswith("$ "), (
+        f"line {block.line}: a console block begins with a command, '$ ...'"
+    )
     for part in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         output, interrupt, rest = output.partition("^C\n")
         assert not rest.strip(), f"line {block.line}: nothing follows ^C but the next command"
-        yield Command(" ".join(shlex.split(command, comments=True, posix=False)), output, bool(interrupt))
+        yield Command(
+            " ".join(shlex.split(command, comments=True, posix=False)), output, bool(interrupt)
+        )
 
 
 # What differs from run to run: seconds, ports, and how far the nodes of a network have come.
@@ -136,12 +144,20 @@ class Reader:
             return
         code, output = run(text)
         end = time.monotonic() + WAIT_SECONDS
-        while text.startswith("gosta status") and not agrees(command.output, output) and time.monotonic() < end:
+        while (
+            text.startswith("gosta status")
+            and not agrees(command.output, output)
+            and time.monotonic() < end
+        ):
             time.sleep(0.2)
-            code, output = run(text)  # as a reader does, who waits for what a command before has changed
+            code, output = run(
+                text
+            )  # as a reader does, who waits for what a command before has changed
         expected = 2 if command.output.startswith("gosta: ") else 0
         assert code == expected, f"$ {command.text}\n{output}exit code {code}"
-        prints_tables = text.startswith("gosta network up")  # every five seconds; documents show the last one
+        prints_tables = text.startswith(
+            "gosta network up"
+        )  # every five seconds; documents show the last one
         assert agrees(command.output, output, is_part=prints_tables), (
             f"$ {command.text}\n{output}\nis shown as\n{command.output}"
         )
@@ -152,7 +168,9 @@ class Reader:
         if text.startswith("gosta network init") and "--enrol" not in text:
             text += f" --port {self.port}"
             self.port += 20
-        return f"{text} --yes" if text.startswith(("gosta network sign", "gosta node join")) else text
+        return (
+            f"{text} --yes" if text.startswith(("gosta network sign", "gosta node join")) else text
+        )
 
 
 def run(text: str) -> tuple[int, str]:
@@ -160,7 +178,11 @@ def run(text: str) -> tuple[int, str]:
     words = shlex.split(text)
     if words[0] != "gosta" or any(re.fullmatch(r"[|;&<>]+", word) for word in words):
         done = subprocess.run(
-            ["bash", "-c", text], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment()
+            ["bash", "-c", text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment(),
         )
         return done.returncode, done.stdout
     before, code = sys.argv, 0
@@ -184,7 +206,12 @@ def start(text: str) -> Endless:
     """Start a command of gosta that runs until Ctrl-C."""
     log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
     command = [*GOSTA, *shlex.split(text)[1:]]
-    return Endless(subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "PYTHONUNBUFFERED": "1"}), log)
+    return Endless(
+        subprocess.Popen(
+            command, stdout=log, stderr=log, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        ),
+        log,
+    )
 
 
 def await_output(command: Command, process: subprocess.Popen[bytes], log: IO[str]) -> None:
@@ -192,7 +219,9 @@ def await_output(command: Command, process: subprocess.Popen[bytes], log: IO[str
     output, end = "", time.monotonic() + WAIT_SECONDS
     while not output or not agrees(command.output, output, is_part=True):
         assert process.poll() is None, f"$ {command.text}\n{output}ended"
-        assert time.monotonic() < end, f"$ {command.text}\n{output[-2000:]}\nis shown as\n{command.output}"
+        assert time.monotonic() < end, (
+            f"$ {command.text}\n{output[-2000:]}\nis shown as\n{command.output}"
+        )
         time.sleep(0.05)
         log.seek(0)
         output = log.read()

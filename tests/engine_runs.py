@@ -29,7 +29,11 @@ class FixedSchedule(Schedule):
     """A schedule of given edges, the first of which has a given number."""
 
     def __init__(
-        self, graph: Graph, edges: NDArray[np.int32], edge_shares: Floats | None = None, start: int = 0
+        self,
+        graph: Graph,
+        edges: NDArray[np.int32],
+        edge_shares: Floats | None = None,
+        start: int = 0,
     ) -> None:
         super().__init__(graph, 0, 0)
         self._edges, self._shares, self._start = edges, edge_shares, start
@@ -47,7 +51,11 @@ class FixedSchedule(Schedule):
 
 def one_row_engine(setting: Setting, is_inline: bool) -> OneRowEngine | CarriedEngine:
     """Return the compiled engine for nodes with one row each, with a layout."""
-    return CarriedEngine(setting, 0) if setting.rule.carries_means else OneRowEngine(setting, 0, is_inline)
+    return (
+        CarriedEngine(setting, 0)
+        if setting.rule.carries_means
+        else OneRowEngine(setting, 0, is_inline)
+    )
 
 
 def conserved_sums(engine: CarriedEngine, batch: Batch[Snapshot]) -> tuple[Floats, Floats]:
@@ -87,16 +95,24 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, iteration: int) -> Iterator[No
 
     It is advanced in small portions of exchanges, however fast they are.
     """
-    evaluate, next_portion, handler = Runner._evaluate, Runner._next_portion, signal.getsignal(signal.SIGINT)
+    evaluate, next_portion, handler = (
+        Runner._evaluate,
+        Runner._next_portion,
+        signal.getsignal(signal.SIGINT),
+    )
 
-    def evaluate_and_interrupt(self: Runner, runs: Integers, stops: Integers, readings: Readings) -> None:
+    def evaluate_and_interrupt(
+        self: Runner, runs: Integers, stops: Integers, readings: Readings
+    ) -> None:
         evaluate(self, runs, stops, readings)
         if len(stops) and stops[-1] >= iteration:
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Runner, "_evaluate", evaluate_and_interrupt)
     monkeypatch.setattr(
-        Runner, "_next_portion", lambda self, batch, stops, _: next_portion(self, batch, stops, 1 << 13)
+        Runner,
+        "_next_portion",
+        lambda self, batch, stops, _: next_portion(self, batch, stops, 1 << 13),
     )
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -110,6 +126,9 @@ def small_graph(rng: np.random.Generator, weighted: bool) -> Graph:
     """Return a random tree and some more edges on 2 to 12 nodes; weights over several orders of magnitude."""
     n = int(rng.integers(2, 13))
     edges = {(int(rng.integers(0, k)), k) for k in range(1, n)}
-    edges |= {tuple(sorted(rng.choice(n, 2, replace=False).tolist())) for _ in range(int(rng.integers(0, n)))}
+    edges |= {
+        tuple(sorted(rng.choice(n, 2, replace=False).tolist()))
+        for _ in range(int(rng.integers(0, n)))
+    }
     weights = np.exp(rng.normal(0, 1.5, len(edges))) if weighted else None
     return graphs.from_edges(np.array(sorted(edges)), weights=weights)

@@ -61,7 +61,13 @@ def status() -> dict[str, Any]:
             for name in CONFIG["neighbours"]
         ],
         "rejections": [
-            {"neighbour": "node-1", "reason": "values", "count": 4, "detail": "it tells \x1b[2J", "seconds": 7.0}
+            {
+                "neighbour": "node-1",
+                "reason": "values",
+                "count": 4,
+                "detail": "it tells \x1b[2J",
+                "seconds": 7.0,
+            }
         ],
         "counters": {"offers": 99, "rejected: unauthenticated": 3},
         "uptime_seconds": time.monotonic() - STARTED,

@@ -21,10 +21,14 @@ from gosta.net.transport.base import Link
 
 NETWORK = "0123456789abcdef"
 Sent = Iterable[wire.AnyMessage | bytes]
-Attack = Callable[["HostileNode", str, wire.AnyMessage], Sent]  # what it sends instead of a message to a neighbour
+Attack = Callable[
+    ["HostileNode", str, wire.AnyMessage], Sent
+]  # what it sends instead of a message to a neighbour
 
 
-def make_trusts(rows: Mapping[str, int], keys: Mapping[str, Ed25519PrivateKey]) -> dict[str, Keyring]:
+def make_trusts(
+    rows: Mapping[str, int], keys: Mapping[str, Ed25519PrivateKey]
+) -> dict[str, Keyring]:
     """Return the key and the member list of each of some nodes, with the rows that they declare."""
     public = {name: key.public_key().public_bytes_raw().hex() for name, key in keys.items()}
     members = tuple(Member(name, public[name], count) for name, count in rows.items())
@@ -64,21 +68,27 @@ class HostileNode(Node):
     def ping_from(self, epoch: int, origin: str = "", reason: str = "an attack") -> wire.Ping:
         """Return a ping that announces an epoch, signed by this node whatever the origin."""
         content = wire.signed_announcement(NETWORK, epoch, origin or self.peer.name, reason)
-        return wire.Ping(0, Announcement(epoch, origin or self.peer.name, reason, self.peer.trust.sign(content)))
+        return wire.Ping(
+            0, Announcement(epoch, origin or self.peer.name, reason, self.peer.trust.sign(content))
+        )
 
     def sealed(self, message: wire.Offer | wire.Accept, **changes: Any) -> wire.Offer | wire.Accept:
         """Return a message with a visitor of this node's rows that has been changed, and signed by this node."""
         visitor = self.peer.estimator.rows.visitor(self.peer.name, 0)._replace(**changes)
         signature = self.peer.trust.sign(wire.signed_visitor(NETWORK, message.epoch, visitor))
         seal = wire.Seal(self.peer.trips.get(self.peer.name, [0])[0] + self.peer.copies, signature)
-        contribution = message.contribution._replace(visitor=visitor, rows=changes.get("rows", visitor.rows))
+        contribution = message.contribution._replace(
+            visitor=visitor, rows=changes.get("rows", visitor.rows)
+        )
         return msgspec.structs.replace(message, contribution=contribution, seal=seal)
 
 
 class HostileNetwork(VirtualNetwork):
     """Nodes with keys and a member list, one of them malicious."""
 
-    def __init__(self, nodes: int, edges: list[tuple[int, int]], attacker: int, seed: int = 0, **options: Any) -> None:
+    def __init__(
+        self, nodes: int, edges: list[tuple[int, int]], attacker: int, seed: int = 0, **options: Any
+    ) -> None:
         statistic, rng = options.pop("statistic", "auc"), np.random.default_rng(7)
         sizes = options.pop("sizes", [4 + 3 * k for k in range(nodes)])
         parts = [np.column_stack([rng.normal(k / nodes, 1.0, n), np.arange(n) % 2 * 2.0 - 1.0])
@@ -91,7 +101,14 @@ class HostileNetwork(VirtualNetwork):
         self.lines: list[tuple[str, str, dict[str, Any]]] = []  # of all logs: node, event, fields
         trusts = make_trusts(self.rows, self.keys)
         super().__init__(
-            parts, edges, (), seed, statistic, trusts=trusts, hostile={self.attacker: HostileNode}, **options
+            parts,
+            edges,
+            (),
+            seed,
+            statistic,
+            trusts=trusts,
+            hostile={self.attacker: HostileNode},
+            **options,
         )
 
     @property

@@ -24,7 +24,11 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def join(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int, greeting: bytes = b""
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    host: str,
+    port: int,
+    greeting: bytes = b"",
 ) -> None:
     """Connect to a host, say so, and copy bytes both ways."""
     there_reader, there_writer = await asyncio.open_connection(host, port)
@@ -45,14 +49,23 @@ class Proxy:
             method, address, version = request.split(" ")
             assert (method, version) == ("CONNECT", "HTTP/1.1")
             self.requests.append(address)
-            given = f"Proxy-Authorization: Basic {base64.b64encode(self.credentials.encode()).decode()}"
+            given = (
+                f"Proxy-Authorization: Basic {base64.b64encode(self.credentials.encode()).decode()}"
+            )
             if self.credentials and given not in headers:
-                writer.write(b"HTTP/1.1 407 Authentication required\r\nProxy-Authenticate: Basic\r\n\r\n")
+                writer.write(
+                    b"HTTP/1.1 407 Authentication required\r\nProxy-Authenticate: Basic\r\n\r\n"
+                )
             elif self.hosts is not None and address not in self.hosts:
                 writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
             else:
                 place = parse(self.hosts[address] if self.hosts else address)
-                await join(reader, writer, *place, b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n")
+                await join(
+                    reader,
+                    writer,
+                    *place,
+                    b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n",
+                )
         except OSError:
             writer.write(b"HTTP/1.1 502 Bad gateway\r\n\r\n")
         finally:
@@ -65,7 +78,9 @@ async def main(kind: str, here: str, more: str = "") -> None:
             await join(reader, writer, *parse(more))
         writer.close()
 
-    server = await asyncio.start_server(Proxy(more).serve if kind == "proxy" else forward, *parse(here))
+    server = await asyncio.start_server(
+        Proxy(more).serve if kind == "proxy" else forward, *parse(here)
+    )
     print("ready", flush=True)
     await server.serve_forever()
 

@@ -32,7 +32,19 @@ class Namespaces:
         """Join two namespaces; without an address, the other end is a port of the bridge there."""
         self._wires += 1
         here, there = f"eth{self._wires}", f"wire{self._wires}"
-        self.ip(name, "link", "add", here, "type", "veth", "peer", "name", there, "netns", self.names[to])
+        self.ip(
+            name,
+            "link",
+            "add",
+            here,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            there,
+            "netns",
+            self.names[to],
+        )
         self.ip(name, "address", "add", address, "dev", here)
         if to_address:
             self.ip(to, "address", "add", to_address, "dev", there)
@@ -66,7 +78,12 @@ def namespaces(*names: str) -> Iterator[Namespaces]:
     try:
         try:
             for name in names:
-                subprocess.run(["ip", "netns", "add", made.names[name]], capture_output=True, text=True, check=True)
+                subprocess.run(
+                    ["ip", "netns", "add", made.names[name]],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
                 made.ip(name, "link", "set", "lo", "up")
             for kind in ("bridge", "veth"):  # some sandboxes have namespaces without them
                 made.ip(names[0], "link", "add", f"trial-{kind}", "type", kind)

@@ -11,7 +11,9 @@ from gosta.statistics import Statistic
 from gosta.statistics.definition import as_tuple
 
 
-def by_definition(statistic: Statistic, x: Floats, normalisation: str | None = None, **options: Any) -> Any:
+def by_definition(
+    statistic: Statistic, x: Floats, normalisation: str | None = None, **options: Any
+) -> Any:
     """Return the value of a statistic over encoded rows."""
     parts = statistic.options_by_part(options)
     rows = x.tolist()

@@ -18,7 +18,9 @@ WAIT_SECONDS = 120.0  # generous: machines are slow, and no test of processes is
 
 
 def gosta(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*GOSTA, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        [*GOSTA, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def wait_until(is_reached: Callable[[], bool], describe: Callable[[], object] = lambda: "") -> None:
@@ -57,14 +59,18 @@ class Processes:
         """Let all nodes stop by a signal; each ends without an error."""
         for process in self.running.values():
             process.terminate()
-        assert [process.wait(WAIT_SECONDS) for process in self.running.values()] == [0] * len(self.running)
+        assert [process.wait(WAIT_SECONDS) for process in self.running.values()] == [0] * len(
+            self.running
+        )
 
     def statuses(self, names: Collection[str] = ()) -> list[Status]:
         """Return the status of these nodes, or of all, without those that do not answer."""
         configs = [read_node(self.folders[name] / NODE_FILE) for name in names or self.folders]
         return [status for config in configs if (status := query_status(config)) is not None]
 
-    def wait(self, condition: Callable[[list[Status]], Any], names: Collection[str] = ()) -> list[Status]:
+    def wait(
+        self, condition: Callable[[list[Status]], Any], names: Collection[str] = ()
+    ) -> list[Status]:
         """Return the statuses of these nodes, or of all, once all answer and a condition holds of what they say."""
         found: list[Status] = []
 

@@ -43,13 +43,17 @@ def _eight_nodes(browser: Browser, folder: Path) -> None:
         browser.prefer(scheme="light")
         browser.open(url)
         nodes.start(*names)
-        browser.wait("moment !== null && past.length > 25 && moment.totals[0][ERROR] && moment.totals[0][ERROR] < 0.01")
+        browser.wait(
+            "moment !== null && past.length > 25 && moment.totals[0][ERROR] && moment.totals[0][ERROR] < 0.01"
+        )
         with socket.create_connection(("127.0.0.1", port)) as stranger:
             stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
         nodes.kill("node-3")
         browser.run("choose(2)")
         browser.wait("byId('rejections').innerText.includes('unauthenticated')")
-        browser.wait("moment.nodes[3][0] === 'stopped' && byId('details').innerText.includes('not connected')")
+        browser.wait(
+            "moment.nodes[3][0] === 'stopped' && byId('details').innerText.includes('not connected')"
+        )
         _save(browser, "watch.png")
 
 
@@ -57,10 +61,36 @@ def _private_sums(browser: Browser, folder: Path) -> None:
     """Five sites with private sums of two statistics, in strata."""
     rng, rows = random.Random(1), folder.with_suffix(".csv")
     died = [rng.random() < 0.3 for _ in range(800)]
-    lines = [f"{_within(rng.gauss(0.45 + 0.2 * one, 0.15)):.3f},{one:d},{rng.choice('fm')}" for one in died]
+    lines = [
+        f"{_within(rng.gauss(0.45 + 0.2 * one, 0.15)):.3f},{one:d},{rng.choice('fm')}"
+        for one in died
+    ]
     rows.write_text("\n".join(["risk,died,sex", *lines]))
-    what = ["--private", "--data", rows, "--score", "risk", "--label", "died", "--strata", "sex", "--bins", 48]
-    gosta("network", "init", folder, *what, "--statistic", "auc,gini-index:risk", "--nodes", 5, "--port", ports.free())
+    what = [
+        "--private",
+        "--data",
+        rows,
+        "--score",
+        "risk",
+        "--label",
+        "died",
+        "--strata",
+        "sex",
+        "--bins",
+        48,
+    ]
+    gosta(
+        "network",
+        "init",
+        folder,
+        *what,
+        "--statistic",
+        "auc,gini-index:risk",
+        "--nodes",
+        5,
+        "--port",
+        ports.free(),
+    )
     with (
         Processes(*sorted(folder.glob("node-*"))) as nodes,
         _serving("watch", folder, "--address", f"127.0.0.1:{ports.free()}") as url,
@@ -73,7 +103,9 @@ def _private_sums(browser: Browser, folder: Path) -> None:
         )
         browser.run("choose(1)")
         points = browser.run("past.length")
-        browser.wait(f"past.length > {points + 8} && byId('details').innerText.includes('certainly within')")
+        browser.wait(
+            f"past.length > {points + 8} && byId('details').innerText.includes('certainly within')"
+        )
         _save(browser, "watch-private.png")
         browser.resize(390, 844, 1.5)
         browser.run("choose(null)")
@@ -106,9 +138,9 @@ def _within(value: float) -> float:
 def _save(browser: Browser, name: str, height: int | None = None) -> None:
     browser.screenshot(IMAGES / name, height)
     with Image.open(IMAGES / name) as image:
-        image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE).save(
-            IMAGES / name, optimize=True
-        )
+        image.convert("RGB").quantize(
+            COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE
+        ).save(IMAGES / name, optimize=True)
 
 
 @contextlib.contextmanager

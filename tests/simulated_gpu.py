@@ -24,7 +24,9 @@ else:
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     sys.setswitchinterval(1e-5)  # the simulator polls its threads
     schedule.BLOCK = 64  # before other modules take it
-    warnings.simplefilter("ignore")  # numpy warns of products beyond 64 bits, which the generator is made of
+    warnings.simplefilter(
+        "ignore"
+    )  # numpy warns of products beyond 64 bits, which the generator is made of
 
 import gosta
 from gosta import graphs, protocols
@@ -42,7 +44,9 @@ from gosta.statistics import find
 compiled_drawing.PIECE = min(compiled_drawing.PIECE, schedule.BLOCK)  # a part of a block
 
 RNG = np.random.default_rng(3)
-PROTOCOLS = [name for name in protocols.PROTOCOLS if isinstance(protocols.find(name), protocols.Protocol)]
+PROTOCOLS = [
+    name for name in protocols.PROTOCOLS if isinstance(protocols.find(name), protocols.Protocol)
+]
 
 
 def rows_of(statistic: str, n: int) -> Any:
@@ -60,7 +64,10 @@ def rows_of(statistic: str, n: int) -> Any:
 
 def setting_of(statistic: str, protocol: str, n: int = 14) -> Setting:
     estimand = Estimand(find(statistic), rows_of(statistic, n))
-    rule, graph = protocol_for(protocol, estimand.statistic, False, False), graphs.load("barabasi-albert", n=n, seed=0)
+    rule, graph = (
+        protocol_for(protocol, estimand.statistic, False, False),
+        graphs.load("barabasi-albert", n=n, seed=0),
+    )
     return Setting(rule, estimand, Placement(n), with_tree(graph) if rule.uses_tree else graph)
 
 
@@ -82,12 +89,7 @@ def compare_with_reference(setting: Setting, has_blocks: bool) -> None:
         batch = one.start([0, 2])
         first = one.advance(batch, 20, stops)().copy()
         batch.active[0] = False
-        found.append(
-            [
-                first,
-                one.advance(batch, last, np.array([last]))().copy(),
-            ]
-        )
+        found.append([first, one.advance(batch, last, np.array([last]))().copy()])
         one.close()
     for ours, expected in zip(*found, strict=True):
         np.testing.assert_array_equal(ours, expected)
@@ -120,14 +122,22 @@ def check_draws() -> None:
         with_tree(Graph("complete with a tree", 20, None)),
     ):
         edges, size = drawing.Edges(graph, 3, True), schedule.BLOCK
-        drawn, shares = edges.draw(device.cuda().to_device(np.array([0, 4])), 1, 2, edges.allocate(4), 0)
-        for run, ours, own_shares in zip((0, 4), drawn.copy_to_host(), [*shares.copy_to_host()] * 2, strict=False):
+        drawn, shares = edges.draw(
+            device.cuda().to_device(np.array([0, 4])), 1, 2, edges.allocate(4), 0
+        )
+        for run, ours, own_shares in zip(
+            (0, 4), drawn.copy_to_host(), [*shares.copy_to_host()] * 2, strict=False
+        ):
             expected = schedule.Schedule(graph, 3, run)
             blocks = [expected.edges(k * size, (k + 1) * size) for k in (1, 2)]
-            np.testing.assert_array_equal(ours.view(np.int32).reshape(-1, 2), np.concatenate(blocks), graph.name)
+            np.testing.assert_array_equal(
+                ours.view(np.int32).reshape(-1, 2), np.concatenate(blocks), graph.name
+            )
             if edges.has_shares:
                 expected_shares = [expected.edge_shares(k * size, (k + 1) * size) for k in (1, 2)]
-                np.testing.assert_array_equal(own_shares, np.concatenate(expected_shares), graph.name)
+                np.testing.assert_array_equal(
+                    own_shares, np.concatenate(expected_shares), graph.name
+                )
 
 
 def check_traces() -> None:
@@ -135,18 +145,35 @@ def check_traces() -> None:
     x = RNG.normal(size=12)
     weighted = Graph("weighted", 12, graphs.load("cycle", n=12, seed=0).edges, RNG.random(12) + 0.5)
     jobs: tuple[dict[str, Any], ...] = (
-        {"protocol": "tracking", "runs": 2, "iterations": 80, "checkpoints": 3, "clocks": True, "graph": weighted},
+        {
+            "protocol": "tracking",
+            "runs": 2,
+            "iterations": 80,
+            "checkpoints": 3,
+            "clocks": True,
+            "graph": weighted,
+        },
         {"protocol": "u2", "runs": 2, "iterations": 30, "checkpoints": 2, "graph": "complete"},
         {"protocol": "gosta-async", "runs": 2, "iterations": 70, "until": 0.5},
-        {"protocol": "tracking", "statistic": "variance", "runs": 1, "iterations": 60, "checkpoints": 2},
+        {
+            "protocol": "tracking",
+            "statistic": "variance",
+            "runs": 1,
+            "iterations": 60,
+            "checkpoints": 2,
+        },
     )
     for options in jobs:
         found = []
         for name in ("gpu", "compiled"):
-            trace = gosta.simulate(x, **{"statistic": "gini-mean-difference", "engine": name, **options})
+            trace = gosta.simulate(
+                x, **{"statistic": "gini-mean-difference", "engine": name, **options}
+            )
             found.append(gosta.resume(trace, iterations=100))
         for variable, array in found[1].data.items():
-            np.testing.assert_array_equal(found[0].data[variable].values, array.values, str(variable))
+            np.testing.assert_array_equal(
+                found[0].data[variable].values, array.values, str(variable)
+            )
 
 
 def check_guards() -> None:
@@ -168,7 +195,10 @@ def check_guards() -> None:
         make(Setting(base.protocol, Estimand(raises, x), base.placement, base.graph), 0)
         raise AssertionError
     except GostaError as error:
-        assert str(error) == "raises raises or asserts, which it cannot on a GPU; use engine='compiled'"
+        assert (
+            str(error)
+            == "raises raises or asserts, which it cannot on a GPU; use engine='compiled'"
+        )
     x[3, 1] = 7.0
     estimand = Estimand(out_of_range, x)
     estimand.__dict__["example"] = 1.0  # as if no row of the examples were wrong
@@ -186,7 +216,9 @@ def check_guards() -> None:
         ours.start([0])
         raise AssertionError
     except GostaError as error:
-        assert "GPU memory and 0.0 GiB are free; use fewer runs, or use engine='compiled'" in str(error)
+        assert "GPU memory and 0.0 GiB are free; use fewer runs, or use engine='compiled'" in str(
+            error
+        )
 
 
 def check_assembly() -> None:
@@ -197,7 +229,9 @@ def check_assembly() -> None:
 
     cuda_paths._get_nvrtc_path = lambda: None
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
-    fake = SimpleNamespace(to_device=lambda array, stream=0: array, jit=real.jit, compile_ptx=real.compile_ptx)
+    fake = SimpleNamespace(
+        to_device=lambda array, stream=0: array, jit=real.jit, compile_ptx=real.compile_ptx
+    )
     fake.stream = fake.event = lambda: None
     device.free_memory = lambda: 1 << 30
     device.cache_bytes = lambda: 0

@@ -53,14 +53,26 @@ class Spy:
                 self._add_up(peer, current, number)
 
     def _add_up(self, peer: SumPeer, current: Round, number: int) -> None:
-        held = {name: peer.slots.get(Slot("part", name, number)) for name in peer.current.participants}
-        parts = {name: one[1] for name, one in held.items() if one is not None and isinstance(one[1], Part)}
+        held = {
+            name: peer.slots.get(Slot("part", name, number)) for name in peer.current.participants
+        }
+        parts = {
+            name: one[1]
+            for name, one in held.items()
+            if one is not None and isinstance(one[1], Part)
+        }
         vectors = {name: statements.unpack(part.vector) for name, part in parts.items()}
         if number in peer.current._parts:
             vectors[self.name] = peer.current._parts[number]
         if set(vectors) == set(peer.current.participants):
-            total: Words = np.array(list(vectors.values())).sum(axis=0, dtype=np.uint64)[: current.layout.size]
-            self.totals[(*peer.current.id, number)] = total, current.layout.fingerprint, peer.current.participants
+            total: Words = np.array(list(vectors.values())).sum(axis=0, dtype=np.uint64)[
+                : current.layout.size
+            ]
+            self.totals[(*peer.current.id, number)] = (
+                total,
+                current.layout.fingerprint,
+                peer.current.participants,
+            )
 
     def differences(self) -> Iterator[Words]:
         """Yield the differences of all pairs of totals of the same sums."""

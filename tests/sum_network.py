@@ -32,7 +32,10 @@ class SumNetwork(VirtualNetwork):
     """Nodes that contribute to private sums, each with its rows, policy and keys."""
 
     node_type = SumNode
-    journal_options: ClassVar[Mapping[str, Any]] = {"keep_exchanges": 0, "secure_delete": True}  # as in service.py
+    journal_options: ClassVar[Mapping[str, Any]] = {
+        "keep_exchanges": 0,
+        "secure_delete": True,
+    }  # as in service.py
 
     def __init__(
         self,
@@ -50,12 +53,24 @@ class SumNetwork(VirtualNetwork):
         names = [f"node-{k}" for k in range(len(parts))]
         self.policies = dict.fromkeys(names, OPEN_POLICY) | dict(policies or {})
         self.agreed = dict.fromkeys(names, Agreements())
-        self.file_columns = file_columns  # names of the columns of all files; none: those of the sums
+        self.file_columns = (
+            file_columns  # names of the columns of all files; none: those of the sums
+        )
         self.declared = declared  # rows of each site in the member list
-        self.keys = {name: Ed25519PrivateKey.from_private_bytes(name.encode().ljust(32)) for name in names}
+        self.keys = {
+            name: Ed25519PrivateKey.from_private_bytes(name.encode().ljust(32)) for name in names
+        }
         trusts: dict[str, Keyring] = make_trusts(dict.fromkeys(names, declared), self.keys)
         super().__init__(
-            parts, edges, schedule, seed, statistic, trusts=trusts, private=settings, confidence_level=0.95, **others
+            parts,
+            edges,
+            schedule,
+            seed,
+            statistic,
+            trusts=trusts,
+            private=settings,
+            confidence_level=0.95,
+            **others,
         )
 
     @property
@@ -65,17 +80,28 @@ class SumNetwork(VirtualNetwork):
     def source(self, name: str) -> SumSource:  # type: ignore[override]
         trust, policy, agreed = self.trusts[name], self.policies[name], self.agreed[name]
         data, time = self.table(name), START_TIME + self.clock.now
-        return SumSource(self.task, self.layout, data, None, policy, agreed, self.fingerprint, trust, time)
+        return SumSource(
+            self.task, self.layout, data, None, policy, agreed, self.fingerprint, trust, time
+        )
 
     def table(self, name: str, parts: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Data:
-        columns = dict(zip(self.file_columns or self.layout.columns, (parts or self.parts)[name].T, strict=True))
+        columns = dict(
+            zip(
+                self.file_columns or self.layout.columns, (parts or self.parts)[name].T, strict=True
+            )
+        )
         return Data(name, columns, is_partial=True, declared_classes=self.task.classes)
 
     def restore_peer(self, name: str) -> SumPeer:  # type: ignore[override]
         """Restore a node's state from its journal."""
         source, journal = self.source(name), self.journals[name]
         journal.check_owner(name)
-        peer = SumPeer(Identity(name, self.task.id, self.fingerprint), source, self.neighbours[name], source.trust)
+        peer = SumPeer(
+            Identity(name, self.task.id, self.fingerprint),
+            source,
+            self.neighbours[name],
+            source.trust,
+        )
         peer.restore(*journal.load())
         peer.log = [one.entry for one in journal.contributions()]
         return peer
@@ -88,7 +114,9 @@ class SumNetwork(VirtualNetwork):
         for other in self.names:
             self.change(other, without=name)
 
-    def accept(self, members: Sequence[str], serial: int, rows: Mapping[str, int] | None = None) -> None:
+    def accept(
+        self, members: Sequence[str], serial: int, rows: Mapping[str, int] | None = None
+    ) -> None:
         """Let all members accept a list of them."""
         declared = dict.fromkeys(members, self.declared) | dict(rows or {})
         listed = next(iter(make_trusts(declared, self.keys).values())).list
@@ -98,7 +126,9 @@ class SumNetwork(VirtualNetwork):
     def agree(self, name: str, *sites: str, leaves: bool = False) -> None:
         """Let the operator of a site agree that the sums of some sites may be computed."""
         now = START_TIME + self.clock.now
-        self.agreed[name] = Agreements({**self.agreed[name].sites, **dict.fromkeys(sites, now)}, leaves)
+        self.agreed[name] = Agreements(
+            {**self.agreed[name].sites, **dict.fromkeys(sites, now)}, leaves
+        )
         self.change(name)
 
     @property
@@ -112,14 +142,25 @@ class SumNetwork(VirtualNetwork):
             report = peer.report
             if report is not None:
                 if self.task.private is not None and self.task.private.epsilon is None:
-                    assert report.vector == statements.pack(self.plain_sums(report.participants)), name
-                assert reports.setdefault((report.epoch, report.origin), report.vector) == report.vector
-            made = [(one.epoch, one.origin, one.round) for one in peer.log if one.event == "contribution"]
+                    assert report.vector == statements.pack(self.plain_sums(report.participants)), (
+                        name
+                    )
+                assert (
+                    reports.setdefault((report.epoch, report.origin), report.vector)
+                    == report.vector
+                )
+            made = [
+                (one.epoch, one.origin, one.round)
+                for one in peer.log
+                if one.event == "contribution"
+            ]
             assert len(made) == len(set(made)), f"{name} contributed twice to an epoch"
 
     def plain_sums(
         self, names: Sequence[str], parts: Mapping[str, np.ndarray[Any, Any]] | None = None
     ) -> np.ndarray[Any, Any]:
         """Return the sums over the rows of some nodes."""
-        vectors = np.array([self.layout.sums(self.layout.encode(self.table(name, parts))) for name in names])
+        vectors = np.array(
+            [self.layout.sums(self.layout.encode(self.table(name, parts))) for name in names]
+        )
         return np.asarray(vectors.sum(axis=0, dtype=np.uint64))

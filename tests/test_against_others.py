@@ -23,7 +23,9 @@ from gosta.statistics.definition import Normalisation
 TIGHT = 1e-10
 sizes = st.integers(2, 60) | st.sampled_from([1000, 20_000])
 seeds = st.integers(0, 2**32 - 1)
-kinds = st.sampled_from(["smooth", "ties", "few values", "duplicates", "far from zero", "heavy tail"])
+kinds = st.sampled_from(
+    ["smooth", "ties", "few values", "duplicates", "far from zero", "heavy tail"]
+)
 
 
 def column(rng: np.random.Generator, n: int, kind: str) -> Floats:
@@ -55,7 +57,9 @@ def two_samples(n: int, seed: int, kind: str) -> tuple[Floats, Any]:
 @given(sizes, seeds, kinds)
 def test_auc_and_mann_whitney(n: int, seed: int, kind: str) -> None:
     score, label = two_samples(n, seed, kind)
-    assert gosta.exact(score, "auc", label=label) == pytest.approx(roc_auc_score(label, score), rel=TIGHT)
+    assert gosta.exact(score, "auc", label=label) == pytest.approx(
+        roc_auc_score(label, score), rel=TIGHT
+    )
     theirs = scipy.stats.mannwhitneyu(score[label == 1], score[label == 0]).statistic
     assert gosta.exact(score, "mann-whitney", label=label) == pytest.approx(theirs, rel=TIGHT)
 
@@ -66,7 +70,9 @@ def test_kendall_and_spearman(n: int, seed: int, kind: str) -> None:
     assume(np.ptp(x[:, 0]) > 0 and np.ptp(x[:, 1]) > 0)
     tau = scipy.stats.kendalltau(x[:, 0], x[:, 1]).statistic
     assert gosta.exact(x, "kendall-tau", variant="b") == pytest.approx(tau, rel=TIGHT, abs=1e-14)
-    if len(np.unique(x[:, 0])) == len(np.unique(x[:, 1])) == n:  # without ties, a and b are the same
+    if (
+        len(np.unique(x[:, 0])) == len(np.unique(x[:, 1])) == n
+    ):  # without ties, a and b are the same
         assert gosta.exact(x, "kendall-tau") == pytest.approx(tau, rel=TIGHT, abs=1e-14)
     rho = scipy.stats.spearmanr(x[:, 0], x[:, 1]).statistic
     assert gosta.exact(x, "spearman-rho") == pytest.approx(rho, rel=TIGHT, abs=1e-13)
@@ -114,7 +120,9 @@ def test_multiclass_auc(n: int, seed: int, digits: int) -> None:
         "pairs": ("ovo", "macro"), "macro": ("ovr", "macro"), "weighted": ("ovr", "weighted"),
     }.items():  # fmt: skip
         theirs = roc_auc_score(label, shares, multi_class=scheme, average=kind)
-        ours = gosta.exact(shares, "multiclass-auc", label=label, columns=[0, 1, 2], average=average)
+        ours = gosta.exact(
+            shares, "multiclass-auc", label=label, columns=[0, 1, 2], average=average
+        )
         assert ours == pytest.approx(theirs, rel=TIGHT)
 
 
@@ -122,7 +130,9 @@ def test_multiclass_auc(n: int, seed: int, digits: int) -> None:
 def test_partial_auc(n: int, seed: int, kind: str, max_fpr: float) -> None:
     score, label = two_samples(n, seed, kind)
     theirs = roc_auc_score(label, score, max_fpr=max_fpr)
-    assert gosta.exact(score, "partial-auc", label=label, max_fpr=max_fpr) == pytest.approx(theirs, rel=TIGHT)
+    assert gosta.exact(score, "partial-auc", label=label, max_fpr=max_fpr) == pytest.approx(
+        theirs, rel=TIGHT
+    )
 
 
 @given(st.integers(4, 60), seeds, kinds, st.sampled_from([0.05, 0.1, 0.3]))
@@ -130,9 +140,13 @@ def test_trimmed_and_winsorised_mean(n: int, seed: int, kind: str, share: float)
     x = column(np.random.default_rng(seed), n, kind)
     slack = 1e-12 * np.abs(x).max()
     theirs = scipy.stats.trim_mean(x, share)
-    assert gosta.exact(x, "trimmed-mean", share=share) == pytest.approx(theirs, rel=TIGHT, abs=slack)
+    assert gosta.exact(x, "trimmed-mean", share=share) == pytest.approx(
+        theirs, rel=TIGHT, abs=slack
+    )
     theirs = scipy.stats.mstats.winsorize(x, (share, share)).mean()
-    assert gosta.exact(x, "winsorised-mean", share=share) == pytest.approx(theirs, rel=TIGHT, abs=slack)
+    assert gosta.exact(x, "winsorised-mean", share=share) == pytest.approx(
+        theirs, rel=TIGHT, abs=slack
+    )
 
 
 @settings(max_examples=15)
@@ -140,12 +154,21 @@ def test_trimmed_and_winsorised_mean(n: int, seed: int, kind: str, share: float)
 def test_uno_concordance(n: int, seed: int, digits: int, horizon: float) -> None:
     """The censoring distribution is a product over times; where there are no ties, that of lifelines."""
     rng = np.random.default_rng(seed)
-    time, event, score = np.round(rng.exponential(2, n), digits), rng.random(n) < 0.6, np.round(rng.normal(size=n), 1)
+    time, event, score = (
+        np.round(rng.exponential(2, n), digits),
+        rng.random(n) < 0.6,
+        np.round(rng.normal(size=n), 1),
+    )
 
     def uncensored(t: float) -> float:
         steps = [c for c in set(time[~event]) if c <= t]
         return float(
-            np.prod([1 - sum((time == c) & ~event) / (sum(time >= c) - sum((time == c) & event)) for c in steps])
+            np.prod(
+                [
+                    1 - sum((time == c) & ~event) / (sum(time >= c) - sum((time == c) & event))
+                    for c in steps
+                ]
+            )
         )
 
     pairs = [
@@ -155,7 +178,9 @@ def test_uno_concordance(n: int, seed: int, digits: int, horizon: float) -> None
     assume(pairs and all(uncensored(time[i]) > 0 for i in np.flatnonzero(event & (time < horizon))))
     if digits == 8:
         curve = KaplanMeierFitter().fit(time, ~event)
-        assert [uncensored(t) for t in time] == pytest.approx(curve.predict(time).to_list(), rel=TIGHT, abs=1e-12)
+        assert [uncensored(t) for t in time] == pytest.approx(
+            curve.predict(time).to_list(), rel=TIGHT, abs=1e-12
+        )
     weights = np.array([uncensored(time[i]) ** -2 for i, _ in pairs])
     won = np.array([(score[i] > score[j]) + 0.5 * (score[i] == score[j]) for i, j in pairs])
     data = {"time": time, "event": event, "score": score}
@@ -168,7 +193,9 @@ def test_uno_concordance(n: int, seed: int, digits: int, horizon: float) -> None
 def test_variance_and_covariance(n: int, seed: int, kind: str) -> None:
     x = two_columns(n, seed, kind)
     assert gosta.exact(x[:, 0], "variance") == pytest.approx(np.var(x[:, 0], ddof=1), rel=TIGHT)
-    assert gosta.exact(x[:, 0], "variance", normalisation="V") == pytest.approx(np.var(x[:, 0]), rel=TIGHT)
+    assert gosta.exact(x[:, 0], "variance", normalisation="V") == pytest.approx(
+        np.var(x[:, 0]), rel=TIGHT
+    )
     wanted = np.cov(x.T)
     slack = 1e-12 * np.sqrt(wanted[0, 0] * wanted[1, 1])
     assert gosta.exact(x, "covariance") == pytest.approx(wanted[0, 1], rel=TIGHT, abs=slack)
@@ -179,8 +206,12 @@ def test_gini(n: int, seed: int, kind: str) -> None:
     x = np.abs(column(np.random.default_rng(seed), n, kind))
     assume(x.max() > 0)
     difference = np.abs(x[:, None] - x).sum()
-    assert gosta.exact(x, "gini-mean-difference") == pytest.approx(difference / (n * (n - 1)), rel=TIGHT)
-    assert gosta.exact(x, "gini-index") == pytest.approx(difference / (2 * n * n * x.mean()), rel=TIGHT)
+    assert gosta.exact(x, "gini-mean-difference") == pytest.approx(
+        difference / (n * (n - 1)), rel=TIGHT
+    )
+    assert gosta.exact(x, "gini-index") == pytest.approx(
+        difference / (2 * n * n * x.mean()), rel=TIGHT
+    )
 
 
 @given(sizes, seeds, st.sampled_from(["smooth", "ties", "duplicates", "heavy tail"]))
@@ -199,7 +230,9 @@ def test_energy_distance_in_space_is_dcors() -> None:
     theirs = dcor.energy_distance(x[label == 1], x[label == 0])
     assert gosta.exact(x, "energy-distance", label=label) == pytest.approx(theirs, rel=TIGHT)
     unbiased = dcor.energy_distance(x[label == 1], x[label == 0], estimation_stat="u")
-    assert gosta.exact(x, "energy-distance", label=label, normalisation="U") == pytest.approx(unbiased, rel=TIGHT)
+    assert gosta.exact(x, "energy-distance", label=label, normalisation="U") == pytest.approx(
+        unbiased, rel=TIGHT
+    )
 
 
 @given(st.integers(2, 60) | st.sampled_from([1000]), seeds, kinds)
@@ -235,11 +268,17 @@ def test_distances() -> None:
     x, cell = rng.normal(size=(300, 7)), rng.integers(0, 4, 300)
     distances = scipy.spatial.distance.squareform(scipy.spatial.distance.pdist(x))
     pairs = 300 * 299
-    assert gosta.exact(x, "mean-pairwise-distance") == pytest.approx(distances.sum() / pairs, rel=TIGHT)
+    assert gosta.exact(x, "mean-pairwise-distance") == pytest.approx(
+        distances.sum() / pairs, rel=TIGHT
+    )
     within = distances * (cell[:, None] == cell)
-    assert gosta.exact(x, "within-cluster-scatter", label=cell) == pytest.approx(within.sum() / pairs, rel=TIGHT)
+    assert gosta.exact(x, "within-cluster-scatter", label=cell) == pytest.approx(
+        within.sum() / pairs, rel=TIGHT
+    )
     squared = distances**2 * (cell[:, None] == cell)
-    assert gosta.exact(x, "squared-scatter", label=cell) == pytest.approx(squared.sum() / pairs, rel=TIGHT)
+    assert gosta.exact(x, "squared-scatter", label=cell) == pytest.approx(
+        squared.sum() / pairs, rel=TIGHT
+    )
 
 
 @pytest.mark.parametrize("normalisation", ["U", "V"])
@@ -261,7 +300,9 @@ def test_large_n() -> None:
     n = 200_000
     label, x = rng.integers(0, 2, n), np.round(rng.normal(size=(n, 2)), 3)
     x[:, 1] += 0.1 * x[:, 0]
-    assert gosta.exact(x[:, 0], "auc", label=label) == pytest.approx(roc_auc_score(label, x[:, 0]), rel=TIGHT)
+    assert gosta.exact(x[:, 0], "auc", label=label) == pytest.approx(
+        roc_auc_score(label, x[:, 0]), rel=TIGHT
+    )
     tau = scipy.stats.kendalltau(x[:, 0], x[:, 1]).statistic
     assert gosta.exact(x, "kendall-tau", variant="b") == pytest.approx(tau, rel=TIGHT)
     rho = scipy.stats.spearmanr(x[:, 0], x[:, 1]).statistic

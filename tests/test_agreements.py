@@ -14,9 +14,27 @@ import pytest
 from terminal import read_rest, read_until
 
 from gosta.errors import InputError
-from gosta.net.agreements import AGREED_FILE, Agreements, add_agreement, read_agreements, set_leaving
+from gosta.net.agreements import (
+    AGREED_FILE,
+    Agreements,
+    add_agreement,
+    read_agreements,
+    set_leaving,
+)
 
-INIT = ("network", "init", "--private", "--score", "risk", "--label", "died", "--classes", "0,1", "--range", "risk=0:1")
+INIT = (
+    "network",
+    "init",
+    "--private",
+    "--score",
+    "risk",
+    "--label",
+    "died",
+    "--classes",
+    "0,1",
+    "--range",
+    "risk=0:1",
+)
 CLEAR = "The exact sums of node-4 can then be computed by everybody who has the totals with and without it."
 
 
@@ -55,7 +73,10 @@ def test_agreements_are_kept(tmp_path: Path) -> None:
         (b'{"sites": "node-1"}', "does not hold agreements"),
         (b'{"leaves": 1}', "does not hold agreements"),
         (b'{"sites": {"a\\n": 0}}', "a site's name has at most 63 letters"),
-        (b'{"sites": {' + b",".join(b'"a%d": 0' % k for k in range(10_001)) + b"}}", "does not hold agreements"),
+        (
+            b'{"sites": {' + b",".join(b'"a%d": 0' % k for k in range(10_001)) + b"}}",
+            "does not hold agreements",
+        ),
         (b" " * (1 << 20) + b"{}", "more than 1 MiB"),
         (b"[" * 100_000, "does not hold agreements"),
         (b"\xff", "does not hold agreements"),
@@ -82,7 +103,9 @@ def test_agree_for_a_node_and_for_a_network(net: Path, gosta_: Any) -> None:
     assert (code, err) == (0, "")
     assert out.startswith(f"{CLEAR}\nThere is no way back.\n")
     assert "note: node-4 is in no member list here" in out
-    assert f"{net / 'node-1'}: node-1 agreed about node-4; running nodes see it by themselves" in out
+    assert (
+        f"{net / 'node-1'}: node-1 agreed about node-4; running nodes see it by themselves" in out
+    )
     assert not (net / "node-0" / AGREED_FILE).exists()
     code, out, _ = gosta_("network", "agree", net, "node-2", "node-3", "--yes")
     assert code == 0
@@ -103,7 +126,10 @@ def test_without_a_confirmation_nothing_is_agreed(net: Path, gosta_: Any) -> Non
 def test_a_confirmation_at_the_terminal(net: Path) -> None:
     process, terminal = pty.fork()
     if process == 0:
-        os.execv(sys.executable, [sys.executable, "-m", "gosta", "network", "agree", str(net / "node-1"), "node-4"])
+        os.execv(
+            sys.executable,
+            [sys.executable, "-m", "gosta", "network", "agree", str(net / "node-1"), "node-4"],
+        )
     read_until(terminal, b"Do you agree, for node-1? [y/N] ")
     os.write(terminal, b"y\n")
     out = read_rest(terminal)
@@ -129,14 +155,30 @@ def test_with_noise_another_thing_is_agreed(tmp_path: Path, gosta_: Any) -> None
     assert gosta_(*INIT, "--epsilon", 1, "--nodes", 3, "--port", ports.free(), folder)[0] == 0
     code, out, _ = gosta_("network", "agree", folder, "node-2", "--yes")
     assert code == 0
-    assert out.startswith("Epochs with node-2 can then cost epsilon again, even if it lets them fail.\n")
+    assert out.startswith(
+        "Epochs with node-2 can then cost epsilon again, even if it lets them fail.\n"
+    )
     assert tuple(read_agreements(folder / "node-0").sites) == ("node-2",)
     code, out, _ = gosta_("node", "leave", folder / "node-0", "--yes")
     assert (code, "exact sums" in out) == (0, False)
 
 
-def test_where_rows_are_exchanged_there_is_nothing_to_agree_about(tmp_path: Path, gosta_: Any) -> None:
-    init = ("network", "init", tmp_path / "net", "--score", "risk", "--label", "died", "--classes", "0,1", "--nodes", 3)
+def test_where_rows_are_exchanged_there_is_nothing_to_agree_about(
+    tmp_path: Path, gosta_: Any
+) -> None:
+    init = (
+        "network",
+        "init",
+        tmp_path / "net",
+        "--score",
+        "risk",
+        "--label",
+        "died",
+        "--classes",
+        "0,1",
+        "--nodes",
+        3,
+    )
     assert gosta_(*init, "--port", ports.free())[0] == 0
     for place in (tmp_path / "net", tmp_path / "net" / "node-0"):
         code, _, err = gosta_("network", "agree", place, "node-2", "--yes")
@@ -148,7 +190,10 @@ def test_where_rows_are_exchanged_there_is_nothing_to_agree_about(tmp_path: Path
 
 def test_mistakes_say_what_to_do(net: Path, gosta_: Any) -> None:
     for arguments, message in (
-        (("network", "agree", net, "node 3", "--yes"), "site = 'node 3': a site's name has at most 63 letters"),
+        (
+            ("network", "agree", net, "node 3", "--yes"),
+            "site = 'node 3': a site's name has at most 63 letters",
+        ),
         (("network", "agree", net / "none", "node-3", "--yes"), "no such file"),
         (("node", "leave", net, "--yes"), "is a network's folder; name that of a node"),
     ):
@@ -159,7 +204,10 @@ def test_mistakes_say_what_to_do(net: Path, gosta_: Any) -> None:
 def test_removing_a_site_says_what_it_costs(tmp_path: Path, net: Path, gosta_: Any) -> None:
     out = gosta_("network", "remove", net, "node-3")[1]
     assert f"operator runs:\n  gosta network agree {net} node-3\n" in out
-    assert "the totals with and without node-3 give its exact sums; none waits if it left by: gosta node leave" in out
+    assert (
+        "the totals with and without node-3 give its exact sums; none waits if it left by: gosta node leave"
+        in out
+    )
     noisy = tmp_path / "noisy"
     assert gosta_(*INIT, "--epsilon", 2, "--nodes", 4, "--port", ports.free(), noisy)[0] == 0
     out = gosta_("network", "remove", noisy, "node-3")[1]

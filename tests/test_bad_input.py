@@ -30,15 +30,34 @@ def assert_rejected(message: str, *args: Any, **kwargs: Any) -> None:
 
 def test_names() -> None:
     assert_rejected("unknown statistic 'acu'; did you mean 'auc'", LABELLED, "acu")
-    assert_rejected("unknown data set or file 'breast-cancr'; did you mean 'breast-cancer'", "breast-cancr", "auc")
+    assert_rejected(
+        "unknown data set or file 'breast-cancr'; did you mean 'breast-cancer'",
+        "breast-cancr",
+        "auc",
+    )
     assert_rejected("no such file: nowhere.csv", "nowhere.csv", "auc")
     assert_rejected("suffix '.xls' is none of .csv", "table.xls", "auc")
-    assert_rejected("unknown column of the data 'c'; there are: a, b, label", LABELLED, "variance", columns="c")
+    assert_rejected(
+        "unknown column of the data 'c'; there are: a, b, label", LABELLED, "variance", columns="c"
+    )
     assert_rejected("column 7 requested, the data has 3", LABELLED, "variance", columns=7)
-    assert_rejected("unknown statistic 'gini'; did you mean 'gini-mean-difference' or 'gini-index'", LABELLED, "gini")
-    assert_rejected("gosta.exact has no parameter 'lable'; did you mean 'label'", LABELLED, "auc", lable="label")
-    assert_rejected("kendall-tau has no option 'kind'; its options are: variant='a'", LABELLED, "kendall-tau", kind="b")
-    assert_rejected("variant = 'c' must be 'a' or 'b'", LABELLED, "kendall-tau", columns=["a", "b"], variant="c")
+    assert_rejected(
+        "unknown statistic 'gini'; did you mean 'gini-mean-difference' or 'gini-index'",
+        LABELLED,
+        "gini",
+    )
+    assert_rejected(
+        "gosta.exact has no parameter 'lable'; did you mean 'label'", LABELLED, "auc", lable="label"
+    )
+    assert_rejected(
+        "kendall-tau has no option 'kind'; its options are: variant='a'",
+        LABELLED,
+        "kendall-tau",
+        kind="b",
+    )
+    assert_rejected(
+        "variant = 'c' must be 'a' or 'b'", LABELLED, "kendall-tau", columns=["a", "b"], variant="c"
+    )
     assert_rejected("neither a name nor a statistic", LABELLED, max)
     assert_rejected("normalisation = 'W'", LABELLED, "variance", columns="a", normalisation="W")
 
@@ -46,7 +65,9 @@ def test_names() -> None:
 def test_a_file_beside_a_missing_one_is_suggested(tmp_path: Path) -> None:
     (tmp_path / "patients.csv").write_text("a\n1\n2\n")
     missing = tmp_path / "patient.csv"
-    assert_rejected(f"no such file: {missing}; did you mean {tmp_path / 'patients.csv'}", missing, "variance")
+    assert_rejected(
+        f"no such file: {missing}; did you mean {tmp_path / 'patients.csv'}", missing, "variance"
+    )
 
 
 def test_shapes() -> None:
@@ -57,53 +78,107 @@ def test_shapes() -> None:
     assert_rejected(r"shape \(2, 2, 2\)", np.zeros((2, 2, 2)), "variance")
     assert_rejected("complex", np.zeros(3, dtype=complex), "variance")
     assert_rejected(
-        "variance: needs one column; the data has 2 .*columns=\\['a'\\]", {"a": [1, 2], "b": [3, 4]}, "variance"
+        "variance: needs one column; the data has 2 .*columns=\\['a'\\]",
+        {"a": [1, 2], "b": [3, 4]},
+        "variance",
     )
     assert_rejected("needs columns for first, second", [1.0, 2.0], "kendall-tau")
     assert_rejected("give each column once", LABELLED, "kendall-tau", columns=["a", "a"])
     assert_rejected("columns is empty", LABELLED, "kendall-tau", columns=[])
     assert_rejected("split = 3", LABELLED, "distance-correlation", columns=["a", "b"], split=3)
     assert_rejected("no columns besides label and score", {"label": [0, 1, 0, 1]}, "auc")
-    assert_rejected("no columns besides label and score", {"score": [0, 1]}, "mean-pairwise-distance")
+    assert_rejected(
+        "no columns besides label and score", {"score": [0, 1]}, "mean-pairwise-distance"
+    )
     assert_rejected(r"values of different lengths", {"a": [[1, 2], [3]]}, "variance")
-    assert_rejected(r"with shape \(\)", np.array((1.0, 2.0), dtype=[("a", float), ("b", float)]), "covariance")
-    assert_rejected(r"with shape \(2, 2\)", np.zeros((2, 2), dtype=[("a", float), ("b", float)]), "covariance")
+    assert_rejected(
+        r"with shape \(\)", np.array((1.0, 2.0), dtype=[("a", float), ("b", float)]), "covariance"
+    )
+    assert_rejected(
+        r"with shape \(2, 2\)", np.zeros((2, 2), dtype=[("a", float), ("b", float)]), "covariance"
+    )
     assert_rejected("score has 2 values, the data has 3 rows", LABELLED, "auc", score=[1, 2])
-    assert_rejected("score and columns are both given: give one of the two", LABELLED, "auc", score="a", columns="b")
+    assert_rejected(
+        "score and columns are both given: give one of the two",
+        LABELLED,
+        "auc",
+        score="a",
+        columns="b",
+    )
     for columns in ([None], [1.5], 1.5, True):
-        assert_rejected("neither a column's name nor its position", LABELLED, "variance", columns=columns)
+        assert_rejected(
+            "neither a column's name nor its position", LABELLED, "variance", columns=columns
+        )
     assert_rejected("label has 2 values, the data has 3 rows", LABELLED, "auc", label=[0, 1])
 
 
 def test_values() -> None:
-    assert_rejected("column 'a' has 'two' in row 2 where a number is needed", {"a": ["1", "two"]}, "variance")
-    assert_rejected("column 'label' has 'x' in row 1", LABELLED, "mean-pairwise-distance", columns=["a", "label"])
     assert_rejected(
-        "'0' has 2 missing or infinite values .first in row 2.*--drop-missing", [1.0, np.nan, np.inf], "variance"
+        "column 'a' has 'two' in row 2 where a number is needed", {"a": ["1", "two"]}, "variance"
     )
-    assert_rejected("at least two complete rows, the data has 1", [1.0, np.nan], "variance", drop_missing=True)
+    assert_rejected(
+        "column 'label' has 'x' in row 1",
+        LABELLED,
+        "mean-pairwise-distance",
+        columns=["a", "label"],
+    )
+    assert_rejected(
+        "'0' has 2 missing or infinite values .first in row 2.*--drop-missing",
+        [1.0, np.nan, np.inf],
+        "variance",
+    )
+    assert_rejected(
+        "at least two complete rows, the data has 1", [1.0, np.nan], "variance", drop_missing=True
+    )
     assert_rejected("not negative, the least is -1", [1.0, -1.0], "gini-index")
     assert_rejected("not all zero", [0.0, 0.0], "gini-index")
     for bandwidth in (-1, "wide", True):
-        assert_rejected(f"bandwidth = {bandwidth!r} must be", LABELLED, "mmd", columns="a", bandwidth=bandwidth)
-    assert_rejected("column 'a' has 1000.* in row 2: floats round whole numbers", {"a": [1, 10**400]}, "variance")
-    assert_rejected("datetime", {"a": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")}, "variance")
-    assert_rejected("event column must hold 1", {"time": [1, 2], "event": [2, 1], "score": [1, 2]}, "concordance-index")
-    assert_rejected("not defined here: it divides by zero", {"a": [1, 1, 1], "b": [1, 2, 3]}, "spearman-rho")
-    assert_rejected("not defined here", {"time": [1, 2], "event": [0, 0], "score": [1, 2]}, "concordance-index")
+        assert_rejected(
+            f"bandwidth = {bandwidth!r} must be", LABELLED, "mmd", columns="a", bandwidth=bandwidth
+        )
     assert_rejected(
-        "centroids have 3 coordinates, the points", LABELLED, "within-cluster-scatter", centroids=[[1, 2, 3]]
+        "column 'a' has 1000.* in row 2: floats round whole numbers",
+        {"a": [1, 10**400]},
+        "variance",
+    )
+    assert_rejected(
+        "datetime", {"a": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")}, "variance"
+    )
+    assert_rejected(
+        "event column must hold 1",
+        {"time": [1, 2], "event": [2, 1], "score": [1, 2]},
+        "concordance-index",
+    )
+    assert_rejected(
+        "not defined here: it divides by zero", {"a": [1, 1, 1], "b": [1, 2, 3]}, "spearman-rho"
+    )
+    assert_rejected(
+        "not defined here", {"time": [1, 2], "event": [0, 0], "score": [1, 2]}, "concordance-index"
+    )
+    assert_rejected(
+        "centroids have 3 coordinates, the points",
+        LABELLED,
+        "within-cluster-scatter",
+        centroids=[[1, 2, 3]],
     )
 
 
 def test_labels() -> None:
     assert_rejected("auc: needs labels", {"a": [1.0, 2.0]}, "auc")
     assert_rejected("auc: needs labels", {"a": [1.0, 2.0], "name": ["x", "y"]}, "auc")
-    assert_rejected("within-cluster-scatter: needs labels", {"a": ["x", "y"]}, "within-cluster-scatter")
-    assert_rejected("needs two classes, label column 'label' has 1 only", [1.0, 2.0], "auc", label=[1, 1])
+    assert_rejected(
+        "within-cluster-scatter: needs labels", {"a": ["x", "y"]}, "within-cluster-scatter"
+    )
+    assert_rejected(
+        "needs two classes, label column 'label' has 1 only", [1.0, 2.0], "auc", label=[1, 1]
+    )
     assert_rejected("has 3 .*positive=", [1.0, 2.0, 3.0], "auc", label=["x", "y", "z"])
     assert_rejected(
-        "unknown class of label column 'label' 'w'; there are: x, y", [1.0, 2.0], "auc", label=["x", "y"], positive="w"
+        "unknown class of label column 'label' 'w'; there are: x, y",
+        [1.0, 2.0],
+        "auc",
+        label=["x", "y"],
+        positive="w",
     )
     assert_rejected("one only", [1.0, np.nan, 2.0], "auc", label=[0, 1, 0], drop_missing=True)
 
@@ -113,43 +188,89 @@ def test_numbers_too_large_to_compute_with() -> None:
     assert_rejected("too large for a score", large, "auc")
     assert_rejected("mmd: the numbers are too large; use larger units", large, "mmd")
     assert_rejected(
-        "mmd: the numbers are too small", {"a": [1e-300, 3e-300, 0.0], "label": [0, 1, 1]}, "mmd", columns="a"
+        "mmd: the numbers are too small",
+        {"a": [1e-300, 3e-300, 0.0], "label": [0, 1, 1]},
+        "mmd",
+        columns="a",
     )
-    assert_rejected("give one: bandwidth=1", {"a": [1.0, 1.0, 1.0], "label": [0, 1, 1]}, "mmd", columns="a")
-    assert_rejected("theil-sen is not finite here", [[-1e308, 1.0], [1e308, 2.0], [0.0, 1e308]], "theil-sen")
-    assert_rejected("too far from the centroids", large, "within-cluster-scatter", centroids="class-means")
+    assert_rejected(
+        "give one: bandwidth=1", {"a": [1.0, 1.0, 1.0], "label": [0, 1, 1]}, "mmd", columns="a"
+    )
+    assert_rejected(
+        "theil-sen is not finite here", [[-1e308, 1.0], [1e308, 2.0], [0.0, 1e308]], "theil-sen"
+    )
+    assert_rejected(
+        "too far from the centroids", large, "within-cluster-scatter", centroids="class-means"
+    )
 
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_all_rows_or_a_class_missing(name: str) -> None:
-    single = {"variance", "gini-mean-difference", "gini-index", "trimmed-mean", "winsorised-mean", "ranks"}
+    single = {
+        "variance",
+        "gini-mean-difference",
+        "gini-index",
+        "trimmed-mean",
+        "winsorised-mean",
+        "ranks",
+    }
     single.add("hodges-lehmann")
     count = 1 if name in single else 3 if name in ("concordance-index", "uno-concordance") else 2
     x, label = np.ones((4, count)), [0, 1, 0, 1]
     x[:, 0] = np.nan
     assert_rejected(
-        f"{name}: needs at least two complete rows, the data has 0", x, name, label=label, drop_missing=True
+        f"{name}: needs at least two complete rows, the data has 0",
+        x,
+        name,
+        label=label,
+        drop_missing=True,
     )
     x[:, 0] = [1.0, np.nan, 2.0, np.nan]
     if STATISTICS[name].sample_index is not None:
-        assert_rejected(f"{name}: needs two classes, the complete rows", x, name, label=label, drop_missing=True)
+        assert_rejected(
+            f"{name}: needs two classes, the complete rows", x, name, label=label, drop_missing=True
+        )
 
 
 def test_options_and_rows_of_statistics_that_depend_on_all_rows() -> None:
     rows = {"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, 2.0, 2.0, 1.0], "label": [0, 1, 2, 0]}
-    assert_rejected("partial-auc: max_fpr = 2 must lie between 0 and 1", rows, "partial-auc", columns="a", max_fpr=2)
     assert_rejected(
-        "trimmed-mean: share = 0.5 must lie between 0 and 0.5", rows, "trimmed-mean", columns="a", share=0.5
+        "partial-auc: max_fpr = 2 must lie between 0 and 1",
+        rows,
+        "partial-auc",
+        columns="a",
+        max_fpr=2,
+    )
+    assert_rejected(
+        "trimmed-mean: share = 0.5 must lie between 0 and 0.5",
+        rows,
+        "trimmed-mean",
+        columns="a",
+        share=0.5,
     )
     assert_rejected("there are 2 columns for 3 classes", rows, "multiclass-auc", columns=["a", "b"])
     wrong = {"columns": ["a", "b"], "label": [0, 1, 1, 0], "average": "micro"}
-    assert_rejected("average = 'micro' must be 'pairs', 'macro' or 'weighted'", rows, "multiclass-auc", **wrong)
+    assert_rejected(
+        "average = 'micro' must be 'pairs', 'macro' or 'weighted'", rows, "multiclass-auc", **wrong
+    )
     times = {"time": [1.0, 2.0, 2.0], "event": [1, 1, 0], "score": [3.0, 2.0, 1.0]}
     assert_rejected("leave these out with horizon=", times, "uno-concordance")
     assert gosta.exact(times, "uno-concordance", horizon=2) == 1.0
-    part = replace(gosta.datasets.load({**rows, "label": [0, 1, 1, 0]}), declared_classes=(0, 1), is_partial=True)
-    for name in ("partial-auc", "multiclass-auc", "trimmed-mean", "winsorised-mean", "uno-concordance"):
-        with pytest.raises(gosta.DataError, match=f"{name}: needs .*, which a site does not know; "):
+    part = replace(
+        gosta.datasets.load({**rows, "label": [0, 1, 1, 0]}),
+        declared_classes=(0, 1),
+        is_partial=True,
+    )
+    for name in (
+        "partial-auc",
+        "multiclass-auc",
+        "trimmed-mean",
+        "winsorised-mean",
+        "uno-concordance",
+    ):
+        with pytest.raises(
+            gosta.DataError, match=f"{name}: needs .*, which a site does not know; "
+        ):
             STATISTICS[name].encode_rows(part, {})
 
 
@@ -164,18 +285,28 @@ NESTED = {
 
 
 @pytest.mark.parametrize("column", NESTED.values(), ids=NESTED)
-def test_columns_of_neither_numbers_nor_text_are_rejected_on_use_only(column: Any, tmp_path: Path) -> None:
+def test_columns_of_neither_numbers_nor_text_are_rejected_on_use_only(
+    column: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"odd": column, "x": [1.0, 2.0]}), path)
     assert gosta.exact(path, "variance", columns="x") == 0.5
-    assert_rejected("column 'odd' has .* in row 1 where a number is needed", path, "variance", columns="odd")
-    assert_rejected("label column 'odd' holds neither numbers nor text", path, "auc", columns="x", label="odd")
+    assert_rejected(
+        "column 'odd' has .* in row 1 where a number is needed", path, "variance", columns="odd"
+    )
+    assert_rejected(
+        "label column 'odd' holds neither numbers nor text", path, "auc", columns="x", label="odd"
+    )
 
 
 def test_messages_stay_short(tmp_path: Path) -> None:
     wide = {f"c{k}": [1, 2] for k in range(5000)}
-    assert_rejected(r"there are: c0, c1, .*, c19, \.\.\. \(5000 in all\)$", wide, "variance", columns="zzz")
-    assert_rejected(r"unknown column .* there are: a b$", {"a\nb": [1, 2]}, "variance", columns="zzz")
+    assert_rejected(
+        r"there are: c0, c1, .*, c19, \.\.\. \(5000 in all\)$", wide, "variance", columns="zzz"
+    )
+    assert_rejected(
+        r"unknown column .* there are: a b$", {"a\nb": [1, 2]}, "variance", columns="zzz"
+    )
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"x": [1.0, 2.0] * 100}), path)
     content = path.read_bytes()
@@ -187,7 +318,10 @@ def test_own_copies_of_the_wrong_file(tmp_path: Path) -> None:
     path = tmp_path / "wine.csv"
     for content, message in [
         ("", "has no rows"),
-        (";".join("abcdefghijkl") + "\n" + ";".join("123456789012") + "\n", "is not winequality-red.csv"),
+        (
+            ";".join("abcdefghijkl") + "\n" + ";".join("123456789012") + "\n",
+            "is not winequality-red.csv",
+        ),
     ]:
         path.write_text(content)
         with pytest.raises(gosta.InputError, match=message):
@@ -195,7 +329,9 @@ def test_own_copies_of_the_wrong_file(tmp_path: Path) -> None:
 
 
 def test_intervals() -> None:
-    assert_rejected("interval = 95 must lie between 0 and 1", [1.0, 2.0, 3.0], "variance", interval=95)
+    assert_rejected(
+        "interval = 95 must lie between 0 and 1", [1.0, 2.0, 3.0], "variance", interval=95
+    )
     assert_rejected("interval = True must", [1.0, 2.0, 3.0], "variance", interval=True)
     assert_rejected("at least three rows", [1.0, 2.0], "variance", interval=0.9)
     assert_rejected("two rows of each class", [1.0, 2.0, 3.0], "auc", label=[0, 0, 1], interval=0.9)
@@ -227,7 +363,11 @@ def test_loading() -> None:
         ("a.csv", b"", "is empty"),
         ("a.csv", b"a,b\n", "has no rows"),
         ("a.csv", b'"a\n1\n2\n', "first line has a quote that does not end"),
-        ("a.csv", b",".join([b"name"] * 300_000) + b"\n1\n", "first line is longer than 1048576 bytes"),
+        (
+            "a.csv",
+            b",".join([b"name"] * 300_000) + b"\n1\n",
+            "first line is longer than 1048576 bytes",
+        ),
         ("a.csv", b"a,a\n1,2\n", "more than one column called 'a'"),
         ("a.csv", b"a\n\xff\xfe\n1\n", "not text in UTF-8"),
         ("a.csv", b"\xff\xfea\n1\n", "not text in UTF-8"),
@@ -243,7 +383,12 @@ def test_loading() -> None:
 )
 @pytest.mark.parametrize("max_plain_bytes", [-1, 1 << 30], ids=["arrow", "csv module"])
 def test_broken_files(
-    name: str, content: bytes, message: str, max_plain_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    content: bytes,
+    message: str,
+    max_plain_bytes: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gosta.datasets.files.MAX_PLAIN_BYTES", max_plain_bytes)
     path = tmp_path / name
@@ -253,7 +398,9 @@ def test_broken_files(
 
 def test_folders_and_files_of_objects(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    assert_rejected("folder.csv has no file that can be read: .csv", tmp_path / "folder.csv", "variance")
+    assert_rejected(
+        "folder.csv has no file that can be read: .csv", tmp_path / "folder.csv", "variance"
+    )
     np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     assert_rejected("cannot read .*o.npy", tmp_path / "o.npy", "variance")
 
@@ -267,7 +414,9 @@ def test_files_larger_than_memory(tmp_path: Path) -> None:
     assert_rejected("GiB of memory and .* are free; take fewer rows", path, "variance")
 
 
-def test_memory_of_compressed_files_and_synthetic_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_compressed_files_and_synthetic_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "zeros.csv.gz"
     path.write_bytes(gzip.compress(b"a\n" + b"0" * 10**8))
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=10**7))

@@ -37,11 +37,18 @@ def test_benchmark_smoke(name: str) -> None:
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 def test_wrong_answer_fails_the_benchmark(tmp_path: Path) -> None:
     """A C loop that rounds otherwise than the rule is noticed."""
-    text, rule = (ROOT / "benchmarks" / "simulate.py").read_text(), "1.0 / count[i] * (held_i - mean_i)"
+    text, rule = (
+        (ROOT / "benchmarks" / "simulate.py").read_text(),
+        "1.0 / count[i] * (held_i - mean_i)",
+    )
     assert text.count(rule) == 1
     copy = tmp_path / "simulate.py"
     copy.write_text(text.replace(rule, "(held_i - mean_i) / count[i]"))
-    done = run(copy, "--smoke", PYTHONPATH=f"{ROOT / 'benchmarks'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    done = run(
+        copy,
+        "--smoke",
+        PYTHONPATH=f"{ROOT / 'benchmarks'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    )
     assert done.returncode == 1
     assert "Arrays are not equal" in done.stderr
 
@@ -70,7 +77,12 @@ def test_example_of_local_values_runs() -> None:
     done = run(ROOT / "examples" / "averaging_local_values.py")
     assert done.returncode == 0, done.stderr
     rows = done.stdout.splitlines()[1:]
-    assert [row.split()[0] for row in rows] == ["auc", "kendall-tau", "gini-mean-difference", "variance"]
+    assert [row.split()[0] for row in rows] == [
+        "auc",
+        "kendall-tau",
+        "gini-mean-difference",
+        "variance",
+    ]
 
 
 def test_example_of_a_study_is_valid() -> None:

@@ -36,7 +36,9 @@ class Run(NamedTuple):
         return found
 
 
-def run_on_small_graph(seed: int, iterations: int | None = None, statistic: str = "gini-mean-difference") -> Run:
+def run_on_small_graph(
+    seed: int, iterations: int | None = None, statistic: str = "gini-mean-difference"
+) -> Run:
     """Run so many iterations, by default 500 times the number of nodes; two of three graphs have weights."""
     rng = np.random.default_rng(seed)
     graph = small_graph(rng, weighted=bool(seed % 3))
@@ -44,7 +46,9 @@ def run_on_small_graph(seed: int, iterations: int | None = None, statistic: str 
     engine = one_row_engine(setting, is_inline=False)
     assert isinstance(engine, CarriedEngine)
     batch = engine.start([0])
-    edges, chosen = graph.draw_with_numbers(rng, 500 * graph.n if iterations is None else iterations)
+    edges, chosen = graph.draw_with_numbers(
+        rng, 500 * graph.n if iterations is None else iterations
+    )
     advance(engine, batch, edges, graph.edge_shares_of(chosen))
     engine.close()
     return Run(setting, engine, batch)
@@ -79,7 +83,9 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
 def test_no_lasting_bias_on_any_family(graph: str) -> None:
     """After 20 000 exchanges a node, which hubs and sorted rows would bias for ever if they counted for more."""
     rows = np.sort(np.random.default_rng(1).lognormal(size=64))
-    trace = gosta.simulate(rows, "gini-mean-difference", graph=graph, iterations=64 * 10_000, runs=4, checkpoints=1)
+    trace = gosta.simulate(
+        rows, "gini-mean-difference", graph=graph, iterations=64 * 10_000, runs=4, checkpoints=1
+    )
     estimates = trace.data["estimates"].values[:, -1] / trace.target - 1.0
     assert np.abs(estimates).max() < 0.02
     assert np.abs(estimates.mean()) < 0.005
@@ -89,9 +95,17 @@ def test_no_lasting_bias_on_any_family(graph: str) -> None:
 def test_not_worse_than_gosta_anywhere(graph: str) -> None:
     """After the first n exchanges; 20 runs on the same edges. Where both are stuck, 5 % are allowed."""
     rows = gosta.datasets.load("wine-quality-red").shuffle(3).head(64)
-    common: dict[str, Any] = {"columns": "alcohol", "graph": graph, "runs": 20, "seed": 3, "iterations": 64 * 200}
+    common: dict[str, Any] = {
+        "columns": "alcohol",
+        "graph": graph,
+        "runs": 20,
+        "seed": 3,
+        "iterations": 64 * 200,
+    }
     ours, theirs = (
-        gosta.simulate(rows, "gini-mean-difference", protocol=name, spacing="log", checkpoints=40, **common)
+        gosta.simulate(
+            rows, "gini-mean-difference", protocol=name, spacing="log", checkpoints=40, **common
+        )
         for name in (NAME, "gosta-async")
     )
     late = ours.iterations >= 64
@@ -119,6 +133,11 @@ def test_rows_that_are_all_alike() -> None:
 @pytest.mark.parametrize("protocol", [NAME, "tracking"])
 def test_pairs_of_a_row_with_itself_are_counted_right(protocol: str) -> None:
     """Kernels that are not 0 there, few nodes, many exchanges: the value counts all pairs, visitors do not."""
-    settings: dict[str, Any] = {"graph": "cycle", "iterations": 400_000, "runs": 4, "protocol": protocol}
+    settings: dict[str, Any] = {
+        "graph": "cycle",
+        "iterations": 400_000,
+        "runs": 4,
+        "protocol": protocol,
+    }
     trace = gosta.simulate([1.0, 2.0, 4.0, 9.0], "gini-index", **settings)
     assert float(trace.error()["mean"][-1]) < 0.01

@@ -58,12 +58,18 @@ def carried_means() -> Protocol:
     return rule
 
 
-def make_network(statistic: str = "gini-mean-difference", scale: float = 1.0, **more: Any) -> VirtualNetwork:
+def make_network(
+    statistic: str = "gini-mean-difference", scale: float = 1.0, **more: Any
+) -> VirtualNetwork:
     rows = scale * ROWS[statistic]
     if "," in statistic:
         more |= {"encoded_columns": (1, 1)}
         rows = np.column_stack([rows, rows])
-    options: dict[str, Any] = {"statistic": statistic, "protocol": "carried-means", "exchanges_per_second": 20.0} | more
+    options: dict[str, Any] = {
+        "statistic": statistic,
+        "protocol": "carried-means",
+        "exchanges_per_second": 20.0,
+    } | more
     return VirtualNetwork(np.split(rows, NODES), EDGES, **options)
 
 
@@ -143,7 +149,10 @@ def test_snapshots_of_an_earlier_version_are_read() -> None:
             fields = msgspec.msgpack.decode(peer.snapshot())
             (seal,), trips = fields[7:9]
             is_home = peer.estimator.visitors[0].home == name
-            fields[7:9] = [None if is_home else seal, {home: last for home, (last,) in trips.items()}]
+            fields[7:9] = [
+                None if is_home else seal,
+                {home: last for home, (last,) in trips.items()},
+            ]
             fields[-1] = fields[-1][:-1]  # no host
             restored = Peer(peer.identity, peer.source, peer.neighbours, peer.trust)
             restored.restore(msgspec.msgpack.encode(fields), [])
@@ -161,7 +170,9 @@ def test_numbers_that_nodes_send_stay_within_the_bounds_that_receivers_check() -
     for name in ("kendall-tau", "auc"):
         x = ROWS[name][np.argsort(SCORES)]
         tables = [LocalRows(Estimand(STATISTICS[name], row[None])) for row in x]
-        nodes = [Estimator(str(k), rule, rows, first_state(rows, rule)) for k, rows in enumerate(tables)]
+        nodes = [
+            Estimator(str(k), rule, rows, first_state(rows, rule)) for k, rows in enumerate(tables)
+        ]
         low, high = payload_bounds(tables[0].estimand, rule).T
         for _ in range(60):
             k = int(rng.integers(NODES - 1))
@@ -195,9 +206,13 @@ def pair(statistic: str) -> tuple[Peer, Peer]:
     return network.peers["node-0"], network.peers["node-1"]
 
 
-def hostile_network(nodes: int, edges: list[tuple[int, int]], attacker: int, seed: int = 0, **more: Any) -> Any:
+def hostile_network(
+    nodes: int, edges: list[tuple[int, int]], attacker: int, seed: int = 0, **more: Any
+) -> Any:
     more = {"statistic": "gini-mean-difference", "exchanges_per_second": 6.0} | more
-    return HostileNetwork(nodes, edges, attacker, seed, sizes=[1] * nodes, protocol="carried-means", **more)
+    return HostileNetwork(
+        nodes, edges, attacker, seed, sizes=[1] * nodes, protocol="carried-means", **more
+    )
 
 
 def luggage(*changes: tuple[int, float]) -> Callable[[tuple[float, ...]], tuple[float, ...]]:
@@ -220,19 +235,31 @@ HOSTILE: list[tuple[Callable[[tuple[float, ...]], tuple[float, ...]], str, str]]
     (lambda payload: (*payload, 0.0), "malformed", ""),
     (lambda payload: payload[:-3], "malformed", ""),
     (luggage((-3, -1.0)), "values", "its visitor carries -1, which the statistic cannot have"),
-    (luggage((-3, 2 * MAX_COMPARED)), "values", "its visitor carries 1.8e+16, which the statistic cannot have"),
+    (
+        luggage((-3, 2 * MAX_COMPARED)),
+        "values",
+        "its visitor carries 1.8e+16, which the statistic cannot have",
+    ),
     (luggage((-2, 1e30)), "values", "its visitor carries 1e+30, which the statistic cannot have"),
     (luggage((-1, -1e30)), "values", "its visitor carries -1e+30, which the statistic cannot have"),
-    (luggage((-4, 20.0)), "values", "it tells a mean of 20, which the statistic cannot have"),  # share of rows counted
+    (
+        luggage((-4, 20.0)),
+        "values",
+        "it tells a mean of 20, which the statistic cannot have",
+    ),  # share of rows counted
 ]
 
 
 @pytest.mark.parametrize(("change", "reason", "detail"), HOSTILE)
-def test_hostile_luggage_is_declined_and_changes_nothing(change: Any, reason: str, detail: str) -> None:
+def test_hostile_luggage_is_declined_and_changes_nothing(
+    change: Any, reason: str, detail: str
+) -> None:
     first, second = PAIR
     first.pending = None
     offer, before = offer_of(first, "node-1", 7), state_of(second)
-    changed = replace(offer, contribution=offer.contribution._replace(payload=change(offer.contribution.payload)))
+    changed = replace(
+        offer, contribution=offer.contribution._replace(payload=change(offer.contribution.payload))
+    )
     steps = second.handle("node-0", wire.decode(wire.encode(changed)), 1.8e9)
     assert wire.decode(next(steps).messages[0][1]) == wire.Decline(offer.id, reason)
     with pytest.raises(Rejected, match=reason) as rejected:
@@ -245,7 +272,9 @@ PAIR = pair("gini-mean-difference")
 
 
 def test_means_beyond_the_range_of_a_statistic_are_rejected() -> None:
-    rows = [LocalRows(Estimand(STATISTICS["kendall-tau"], row[None])) for row in ROWS["kendall-tau"]]
+    rows = [
+        LocalRows(Estimand(STATISTICS["kendall-tau"], row[None])) for row in ROWS["kendall-tau"]
+    ]
     rule = carried_means()
     nodes = [Estimator(str(k), rule, own, first_state(own, rule)) for k, own in enumerate(rows)]
     for k in (0, 1, 0, 2):
@@ -267,7 +296,9 @@ def test_several_rows_are_rejected() -> None:
     offer = offer_of(first, "node-1", 7)
     for fields in ({"rows": 2}, {"visitor": offer.contribution.visitor._replace(rows=2)}):
         with pytest.raises(Rejected, match="rows") as rejected:
-            receive(second, "node-0", replace(offer, contribution=offer.contribution._replace(**fields)))
+            receive(
+                second, "node-0", replace(offer, contribution=offer.contribution._replace(**fields))
+            )
         assert "one row at each node" in rejected.value.detail
 
 
@@ -312,7 +343,11 @@ def test_a_hostile_neighbour(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("test_hostile.HostileNetwork", hostile_network)
     attack, reason = LIES[name]
     network = attack_network(attack, nodes=4, seconds=8.0)
-    found = {(one.neighbour, one.reason) for node in network.honest.values() for one in node.status().rejections}
+    found = {
+        (one.neighbour, one.reason)
+        for node in network.honest.values()
+        for one in node.status().rejections
+    }
     assert not reason or (network.attacker, reason) in found
     reasons = {fields["reason"] for _, event, fields in network.lines if event == "epoch started"}
     if attack is kept:
@@ -331,7 +366,12 @@ def test_a_third_visitor_of_a_home_is_found() -> None:
             assert "second visitor" in peer._find_second(visitor, seal._replace(trip=seal.trip + 2))
         visitor, seal = held[0]
         if visitor.home not in (held[1][0].home, peer.name):
-            assert peer._find_second(visitor, seal._replace(trip=peer.trips[visitor.home][1 - seal.trip % 2] + 2)) == ""
+            assert (
+                peer._find_second(
+                    visitor, seal._replace(trip=peer.trips[visitor.home][1 - seal.trip % 2] + 2)
+                )
+                == ""
+            )
     copies = consistency.locate_visitors(network.peers)
     assert sorted(copies) == [(name, copy) for name in network.names for copy in (0, 1)]
     lost = network.peers["node-0"]
@@ -356,7 +396,10 @@ def test_one_row_at_each_node_is_required(tmp_path: Path) -> None:
     file.write_text("x1\n1.5\n")
     assert read_rows(network.task, file).tolist() == [[1.5]]
     file.write_text("x1\n1.5\n2.5\n")
-    with pytest.raises(DataError, match=r"data.csv has 2 rows, and protocol = 'carried-means' is for exactly one row"):
+    with pytest.raises(
+        DataError,
+        match=r"data.csv has 2 rows, and protocol = 'carried-means' is for exactly one row",
+    ):
         read_rows(network.task, file)
 
 
@@ -367,8 +410,12 @@ def test_what_a_network_does_not_replace() -> None:
     ):
         with pytest.raises(InputError, match=f"{message}.*each row's own mean; .*use tracking"):
             protocol_of_nodes("carried-means", STATISTICS[statistic], has_interval)
-    assert protocol_of_nodes("carried-means", STATISTICS["auc"], has_interval=False) is carried_means()
-    with pytest.raises(InputError, match="nodes of a network run tracking, relay, gosta-async, or carried-means"):
+    assert (
+        protocol_of_nodes("carried-means", STATISTICS["auc"], has_interval=False) is carried_means()
+    )
+    with pytest.raises(
+        InputError, match="nodes of a network run tracking, relay, gosta-async, or carried-means"
+    ):
         check_protocol("gosta-sync")
 
 
@@ -376,15 +423,30 @@ def test_a_network_of_processes(tmp_path: Path, gosta_: Any) -> None:
     """From `init` to a verified and replayed network; then a second row at one node, which is refused."""
     data, folder = tmp_path / "rows.csv", tmp_path / "network"
     data.write_text("a,b\n1,2\n2,1\n3,5\n4,3\n")
-    common = ("network", "init", folder, "--data", data, "--statistic", "kendall-tau", "--port", free(8))
+    common = (
+        "network",
+        "init",
+        folder,
+        "--data",
+        data,
+        "--statistic",
+        "kendall-tau",
+        "--port",
+        free(8),
+    )
     code, _, err = gosta_(*common, "--protocol", "carried-means", "--nodes", 2)
     assert (code, err.count("\n")) == (2, 1)
-    assert "nodes = 2: protocol = 'carried-means' is for exactly one row at each node, and there are 4 rows" in err
+    assert (
+        "nodes = 2: protocol = 'carried-means' is for exactly one row at each node, and there are 4 rows"
+        in err
+    )
     assert "--nodes 4" in err
     code, _, err = gosta_(*common, "--protocol", "carried-means", "--nodes", 4, "--interval", "95%")
     assert code == 2
     assert "has no intervals" in err
-    made = gosta_(*common, "--protocol", "carried-means", "--nodes", 4, "--exchanges-per-second", 60)
+    made = gosta_(
+        *common, "--protocol", "carried-means", "--nodes", 4, "--exchanges-per-second", 60
+    )
     assert made[0] == 0, made[2]
     assert "interval   none: protocol = 'carried-means' has no intervals" in made[1]
     run = gosta("network", "up", folder, "--until", "40%", "--json")
@@ -399,12 +461,21 @@ def test_a_network_of_processes(tmp_path: Path, gosta_: Any) -> None:
     assert "1 of 1" in gosta_("audit", folder / "node-0")[1]
     file = folder / "node-0" / "data.csv"
     file.write_text(file.read_text() + "7.0,8.0\n")
-    for command in (("node", folder / "node-0"), ("check", folder / "node-0"), ("network", "verify", folder)):
+    for command in (
+        ("node", folder / "node-0"),
+        ("check", folder / "node-0"),
+        ("network", "verify", folder),
+    ):
         code, out, err = gosta_(*command)
         assert code == 2 or "check" in command
-        assert "has 2 rows, and protocol = 'carried-means' is for exactly one row at each node" in out + err
+        assert (
+            "has 2 rows, and protocol = 'carried-means' is for exactly one row at each node"
+            in out + err
+        )
     settings = folder / "node-1" / "node.toml"
-    settings.write_text(settings.read_text().replace("\n[network]\n", "\n[network]\nconfidence_level = 0.95\n"))
+    settings.write_text(
+        settings.read_text().replace("\n[network]\n", "\n[network]\nconfidence_level = 0.95\n")
+    )
     code, _, err = gosta_("node", folder / "node-1")
     assert code == 2
     assert "network.confidence_level = 0.95: protocol = 'carried-means' has no intervals" in err
@@ -412,4 +483,6 @@ def test_a_network_of_processes(tmp_path: Path, gosta_: Any) -> None:
     settings.write_text(settings.read_text().replace("max_disclosures = 0", "max_disclosures = 1"))
     code, _, err = gosta_("node", folder / "node-2")
     assert code == 2
-    assert "node.max_disclosures = 1: protocol = 'carried-means' sends two visitors of its row" in err
+    assert (
+        "node.max_disclosures = 1: protocol = 'carried-means' sends two visitors of its row" in err
+    )

@@ -44,7 +44,10 @@ def test_an_authority_signs_nodes_only(authority: Pair) -> None:
 
 def test_a_certificate_names_node_and_network(authority: Pair) -> None:
     pair = certificates.issue(authority, NETWORK, "node-3")
-    cert, signer = x509.load_pem_x509_certificate(pair.cert), x509.load_pem_x509_certificate(authority.cert)
+    cert, signer = (
+        x509.load_pem_x509_certificate(pair.cert),
+        x509.load_pem_x509_certificate(authority.cert),
+    )
     names = cert.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == [f"node-3.{NETWORK}"]
     cert.verify_directly_issued_by(signer)
@@ -59,11 +62,14 @@ def test_expiry_dates(authority: Pair) -> None:
     now, day = datetime.now(UTC), timedelta(days=1)
     assert (
         824 * day
-        < load_certificate(certificates.issue(authority, NETWORK, "a").cert).not_valid_after_utc - now
+        < load_certificate(certificates.issue(authority, NETWORK, "a").cert).not_valid_after_utc
+        - now
         < 826 * day
     )
     assert 3649 * day < load_certificate(authority.cert).not_valid_after_utc - now < 3651 * day
-    early = certificates.issue(authority, NETWORK, "a", not_before=now - 2 * day, not_after=now - day)
+    early = certificates.issue(
+        authority, NETWORK, "a", not_before=now - 2 * day, not_after=now - day
+    )
     assert load_certificate(early.cert).not_valid_after_utc == (now - day).replace(microsecond=0)
 
 
@@ -71,20 +77,33 @@ def test_an_existing_authority_can_have_an_rsa_key() -> None:
     key = rsa.generate_private_key(65537, 2048)
     start = datetime.now(UTC) - timedelta(days=1)
     name = x509.Name([x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, "Hospital")])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, start, start + timedelta(days=30))
-    signer = builder.add_extension(x509.BasicConstraints(True, None), True).sign(key, hashes.SHA256())
-    own = Pair(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), signer.public_bytes(Encoding.PEM))
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), 1, start, start + timedelta(days=30)
+    )
+    signer = builder.add_extension(x509.BasicConstraints(True, None), True).sign(
+        key, hashes.SHA256()
+    )
+    own = Pair(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        signer.public_bytes(Encoding.PEM),
+    )
     pair = certificates.issue(own, NETWORK, "a")
     x509.load_pem_x509_certificate(pair.cert).verify_directly_issued_by(signer)
-    assert load_certificate(pair.cert).not_valid_after_utc == signer.not_valid_after_utc, "not later than its authority"
+    assert load_certificate(pair.cert).not_valid_after_utc == signer.not_valid_after_utc, (
+        "not later than its authority"
+    )
 
 
 def test_invalid_authorities(authority: Pair) -> None:
     other = certificates.make_authority(NETWORK)
     node = certificates.issue(authority, NETWORK, "a")
     key = load_pem_private_key(authority.key, None)
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
-    strange = x25519.X25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    secret = key.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+    )
+    strange = x25519.X25519PrivateKey.generate().private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
     wrong = {
         "the authority: the key is encrypted": authority._replace(key=secret),
         "key cannot be read": authority._replace(key=b"nothing"),
@@ -125,10 +144,18 @@ def test_requests(authority: Pair) -> None:
 
 
 def test_certificates_that_others_issued(authority: Pair) -> None:
-    key, signers, now = certificates.public_bytes(certificates.make_key()), [load_certificate(authority.cert)], YEAR
+    key, signers, now = (
+        certificates.public_bytes(certificates.make_key()),
+        [load_certificate(authority.cert)],
+        YEAR,
+    )
     wrong = {
-        r"is for b.0123456789abcdef, not for a.0123456789abcdef": certificates.certify(authority, NETWORK, "b", key),
-        "not issued by": certificates.certify(certificates.make_authority(NETWORK), NETWORK, "a", key),
+        r"is for b.0123456789abcdef, not for a.0123456789abcdef": certificates.certify(
+            authority, NETWORK, "b", key
+        ),
+        "not issued by": certificates.certify(
+            certificates.make_authority(NETWORK), NETWORK, "a", key
+        ),
         "valid from .* only": certificates.certify(
             authority, NETWORK, "a", key, not_before=now, not_after=now + timedelta(days=1)
         ),

@@ -32,7 +32,9 @@ ROWS = [(k / 40, k % 2) for k in range(40)]
 
 
 def write_rows(folder: Path, rows: list[tuple[Any, Any]]) -> None:
-    (folder / "data.csv").write_text("\n".join(["risk,died", *(f"{risk},{died}" for risk, died in rows), ""]))
+    (folder / "data.csv").write_text(
+        "\n".join(["risk,died", *(f"{risk},{died}" for risk, died in rows), ""])
+    )
 
 
 @pytest.fixture
@@ -56,14 +58,26 @@ def find(found: list[Finding], name: str) -> Finding:
 def test_a_complete_folder_has_no_errors(net: Path) -> None:
     found = check.check(net / "node-0")
     assert set(levels(found).values()) == {"ok", "warning"}
-    assert [one.check for one in found if one.level == "warning"] == ["neighbour node-1", "neighbour node-2"]
+    assert [one.check for one in found if one.level == "warning"] == [
+        "neighbour node-1",
+        "neighbour node-2",
+    ]
     rows = find(found, "rows")
     assert (rows.text, rows.detail) == ("at least 10 rows, as the policy asks", "40 rows")
     assert find(found, "takes part").text == "yes"
     shown = "declares no number of rows, so that it can contribute 100,000 at most"
     assert find(found, "declared rows").text == shown
     assert sorted(path.name for path in (net / "node-0").iterdir()) == [
-        *("accepted.json", "ca.pem", "cert.pem", "data.csv", "key.pem", "members.json", "node.toml", "policy.toml")
+        *(
+            "accepted.json",
+            "ca.pem",
+            "cert.pem",
+            "data.csv",
+            "key.pem",
+            "members.json",
+            "node.toml",
+            "policy.toml",
+        )
     ]
 
 
@@ -88,7 +102,9 @@ def test_damaged_files_are_findings(net: Path) -> None:
     folder = net / "node-0"
     (folder / "journal.sqlite").write_bytes(b"no journal")
     (folder / "key.pem").chmod(0o644)
-    (folder / "members.json").write_text((folder / "members.json").read_text().replace("node-2", "node-9"))
+    (folder / "members.json").write_text(
+        (folder / "members.json").read_text().replace("node-2", "node-9")
+    )
     (folder / "cert.pem").write_text("no certificate")
     found = check.check(folder)
     assert [one.check for one in found if one.level == "error"] == [
@@ -98,9 +114,15 @@ def test_damaged_files_are_findings(net: Path) -> None:
 
 @pytest.mark.parametrize(
     ("days", "level", "text"),
-    [(-400, "error", "is the clock right?"), (800, "warning", "expires on"), (900, "error", "expired on")],
+    [
+        (-400, "error", "is the clock right?"),
+        (800, "warning", "expires on"),
+        (900, "error", "expired on"),
+    ],
 )
-def test_dates_of_the_certificate(net: Path, monkeypatch: pytest.MonkeyPatch, days: int, level: str, text: str) -> None:
+def test_dates_of_the_certificate(
+    net: Path, monkeypatch: pytest.MonkeyPatch, days: int, level: str, text: str
+) -> None:
     monkeypatch.setattr(check, "datetime", shifted(days))
     found = find(check.check(net / "node-0"), "certificate")
     assert found.level == level
@@ -115,23 +137,37 @@ def test_an_empty_folder_and_none(tmp_path: Path) -> None:
 
 def test_the_folder_of_the_network_names_those_of_its_nodes(net: Path) -> None:
     (found,) = check.check(net)
-    assert found.text.startswith(f"{net} is a network's folder; name that of a node: {net / 'node-0'}, ")
+    assert found.text.startswith(
+        f"{net} is a network's folder; name that of a node: {net / 'node-0'}, "
+    )
 
 
 @pytest.mark.parametrize(
     ("rows", "name", "level", "text"),
     [
-        ([("0.123456", 1), *ROWS], "column risk", "ok", "numbers, missing in none of the rows, beyond 0 to 1 in none"),
+        (
+            [("0.123456", 1), *ROWS],
+            "column risk",
+            "ok",
+            "numbers, missing in none of the rows, beyond 0 to 1 in none",
+        ),
         ([("", 1), *ROWS], "column risk", "error", "missing in fewer than 10 of the rows"),
         ([("", 1)] * 20 + ROWS, "column risk", "error", "missing in 33 % of the rows"),
         ([(7.77, 1)] * 10 + ROWS, "column risk", "warning", "beyond 0 to 1 in 20 %"),
         ([("zebra", 1), *ROWS], "column risk", "error", "does not hold numbers only"),
-        ([(0.5, "zebra"), *ROWS], "values of died", "error", "others than those declared for all sites (0, 1)"),
+        (
+            [(0.5, "zebra"), *ROWS],
+            "values of died",
+            "error",
+            "others than those declared for all sites (0, 1)",
+        ),
         (ROWS[:7], "rows", "error", "fewer than 10 rows"),
         (ROWS[:7], "takes part", "error", "no: the site's policy forbids it"),
     ],
 )
-def test_data(net: Path, gosta_: Any, rows: list[tuple[Any, Any]], name: str, level: str, text: str) -> None:
+def test_data(
+    net: Path, gosta_: Any, rows: list[tuple[Any, Any]], name: str, level: str, text: str
+) -> None:
     folder, report = net / "node-0", net / "report.txt"
     write_rows(folder, rows)
     one = find(check.check(folder), name)
@@ -171,7 +207,10 @@ def test_policy_and_agreement(net: Path) -> None:
 
 def test_the_verdict_is_no_if_anything_is_wrong(net: Path) -> None:
     folder = net / "node-0"
-    for name, text in {"cert.pem": (net / "node-1" / "cert.pem").read_text(), "policy.toml": "min_sites = 'x'"}.items():
+    for name, text in {
+        "cert.pem": (net / "node-1" / "cert.pem").read_text(),
+        "policy.toml": "min_sites = 'x'",
+    }.items():
         old = (folder / name).read_text()
         (folder / name).write_text(text)
         found = find(check.check(folder), "takes part")
@@ -184,7 +223,10 @@ def test_the_verdict_is_no_if_anything_is_wrong(net: Path) -> None:
     found = find(check.check(folder), "takes part")
     assert (found.level, found.detail) == ("error", "3 sites, 9 needed")
     (folder / "members.json").unlink()
-    assert find(check.check(folder), "takes part").text == "not yet: this site has not joined the network"
+    assert (
+        find(check.check(folder), "takes part").text
+        == "not yet: this site has not joined the network"
+    )
 
 
 def test_rows_of_a_network_that_exchanges_them(tmp_path: Path) -> None:
@@ -215,9 +257,15 @@ def test_agreements_and_leaving(net: Path) -> None:
 
 def test_two_lists_with_one_serial_number(net: Path) -> None:
     signed = read_list(net / "members.json")
-    other = msgspec.structs.replace(signed, list=msgspec.structs.replace(signed.list, statistic="0" * 16))
+    other = msgspec.structs.replace(
+        signed, list=msgspec.structs.replace(signed.list, statistic="0" * 16)
+    )
     write_list(net / "node-0" / "conflict.json", other)
-    texts = [one.text for one in check.check(net / "node-0") if one.check == "member list" and one.level == "error"]
+    texts = [
+        one.text
+        for one in check.check(net / "node-0")
+        if one.check == "member list" and one.level == "error"
+    ]
     assert len(texts) == 1
     assert "signed two member lists with the serial number 1" in texts[0]
 

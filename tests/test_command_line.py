@@ -41,7 +41,9 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):  #
 
 
 def test_json_is_the_python_value(run) -> None:  # type: ignore[no-untyped-def]
-    record = json.loads(run("exact", "breast-cancer", "--statistic", "auc", "--interval", "95%", "--json").out)
+    record = json.loads(
+        run("exact", "breast-cancer", "--statistic", "auc", "--interval", "95%", "--json").out
+    )
     estimate = gosta.exact("breast-cancer", "auc", interval=0.95)
     assert record["value"] == estimate.value
     assert record["interval"] == {
@@ -56,9 +58,20 @@ def test_json_is_the_python_value(run) -> None:  # type: ignore[no-untyped-def]
 
 def test_text_shows_value_interval_and_columns(run) -> None:  # type: ignore[no-untyped-def]
     shown = run(
-        "exact", "iris", "-s", "kendall-tau", "-c", "sepal length,petal length", "-o", "variant=b", "--interval", "0.9"
+        "exact",
+        "iris",
+        "-s",
+        "kendall-tau",
+        "-c",
+        "sepal length,petal length",
+        "-o",
+        "variant=b",
+        "--interval",
+        "0.9",
     )
-    value = gosta.exact("iris", "kendall-tau", columns=["sepal length", "petal length"], variant="b")
+    value = gosta.exact(
+        "iris", "kendall-tau", columns=["sepal length", "petal length"], variant="b"
+    )
     assert shown.code == 0
     assert f"kendall-tau of iris: {value}" in shown.out
     assert "90 % interval" in shown.out
@@ -71,7 +84,10 @@ def test_all_statistics_at_once(run) -> None:  # type: ignore[no-untyped-def]
     for name in STATISTICS:
         assert name in shown.out
     assert "needs columns for time, event, score" in shown.out
-    records = [json.loads(line) for line in run("exact", "survival", "--json", "--n", 40, "--seed", 3).out.splitlines()]
+    records = [
+        json.loads(line)
+        for line in run("exact", "survival", "--json", "--n", 40, "--seed", 3).out.splitlines()
+    ]
     assert {"concordance-index", "variance"} <= {r["statistic"] for r in records}
     assert {r["n"] for r in records} == {40}
 
@@ -82,7 +98,16 @@ def test_values_from_sums_beside_exact_ones(run, tmp_path: Path) -> None:  # typ
     assert "numbers: 512; a row adds to 1 of them" in shown
     rows = "\n".join(f"{k % 7 / 7},{k % 2},{'fm'[k % 3 % 2]}" for k in range(60))
     (tmp_path / "rows.csv").write_text("risk,died,sex\n" + rows)
-    arguments = ["exact", tmp_path / "rows.csv", "-s", "auc,quantiles:risk", "--label", "died", "--score", "risk"]
+    arguments = [
+        "exact",
+        tmp_path / "rows.csv",
+        "-s",
+        "auc,quantiles:risk",
+        "--label",
+        "died",
+        "--score",
+        "risk",
+    ]
     arguments += ["--range", "risk=0:0.8", "--bins", 8, "--strata", "sex"]
     shown = run(*arguments, "--find-edges")
     assert "auc, sex = f" in shown.out
@@ -105,7 +130,9 @@ def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[
         "drop those rows with drop_missing=True (--drop-missing)\n"
     )
     assert json.loads(run(*arguments, "--drop-missing", "--json").out)["value"] == 0.75
-    own.write_text("import gosta\n@gosta.statistic(name='range')\ndef f(x, y): return max(x[0], y[0])\n")
+    own.write_text(
+        "import gosta\n@gosta.statistic(name='range')\ndef f(x, y): return max(x[0], y[0])\n"
+    )
     np.save(tmp_path / "x.npy", np.arange(3.0))
     shown = run("exact", tmp_path / "x.npy", "--statistic", f"{own}:range", "--json")
     assert json.loads(shown.out)["value"] == pytest.approx(5 / 3)
@@ -119,21 +146,38 @@ def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[
         (["exact", "--statistic", "acu"], "did you mean 'auc'"),
         (["exact", "none.csv"], "no such file: none.csv"),
         (["exact", "-s", "auc", "-o", "positive"], "must be written name=value"),
-        (["exact", "-s", "auc", "--interval", "wide"], "interval = 'wide' must be a level such as 95% or 0.95"),
-        (["exact", "-s", "auc", "--interval", "95"], "interval = '95' must be a level such as 95% or 0.95"),
+        (
+            ["exact", "-s", "auc", "--interval", "wide"],
+            "interval = 'wide' must be a level such as 95% or 0.95",
+        ),
+        (
+            ["exact", "-s", "auc", "--interval", "95"],
+            "interval = '95' must be a level such as 95% or 0.95",
+        ),
         (["exact", "-s", "none.py:mine"], "no such file: none.py"),
         (["exact", "lognormal", "--n", "9999999999999"], "GiB of memory"),
         (["exact", "iris", "--columns", "nosuch"], "unknown column of iris 'nosuch'"),
         (["exact", "--interval", "7"], "interval = '7' must be a level"),
         (["exact", "--normalisation", "Q"], "normalisation = 'Q' must be U or V"),
         (["exact", "--option", "foo=1"], "unknown option 'foo'"),
-        (["exact", "--bins", "8"], "bins are for one statistic or some; name them, such as --statistic auc"),
-        (["exact", "-s", "auc", "--bins", "8", "--normalisation", "V"], "sums have that of textbooks; leave it out"),
-        (["exact", "-s", "auc", "--bins", "8", "--range", "0-1"], "range = '0-1' must be COLUMN=LOW:HIGH"),
+        (
+            ["exact", "--bins", "8"],
+            "bins are for one statistic or some; name them, such as --statistic auc",
+        ),
+        (
+            ["exact", "-s", "auc", "--bins", "8", "--normalisation", "V"],
+            "sums have that of textbooks; leave it out",
+        ),
+        (
+            ["exact", "-s", "auc", "--bins", "8", "--range", "0-1"],
+            "range = '0-1' must be COLUMN=LOW:HIGH",
+        ),
         (["exact", "-s", "distance-correlation", "--bins", "8"], "use kendall-tau or spearman-rho"),
     ],
 )
-def test_input_errors_print_one_line_and_exit_with_code_2(run, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
+def test_input_errors_print_one_line_and_exit_with_code_2(  # type: ignore[no-untyped-def]
+    run, arguments: list[str], message: str
+) -> None:
     failed = run(*arguments)
     assert failed.code == 2
     assert failed.err.startswith("gosta: ")
@@ -155,7 +199,9 @@ def test_lists_of_names(run) -> None:  # type: ignore[no-untyped-def]
     assert {row["name"] for row in listed} == {*STATISTICS, *SKETCHES}
     assert {row["name"] for row in listed if row["has_sums"]} == set(SKETCHES)
     assert {row["name"] for row in listed if row["is_pairwise"]} == set(STATISTICS)
-    assert {row["name"] for row in json.loads(run("datasets", "--json").out)} == set(gosta.datasets.DATASETS)
+    assert {row["name"] for row in json.loads(run("datasets", "--json").out)} == set(
+        gosta.datasets.DATASETS
+    )
     assert run("--version").out.strip() == gosta.__version__
 
 
@@ -173,13 +219,17 @@ def test_every_command_has_a_help_text(run, command: list[str]) -> None:  # type
 
 
 @pytest.mark.parametrize("width", [80, 100])
-@pytest.mark.parametrize("command", [(), ("run",), ("exact",), ("network", "init"), ("node", "run")])
+@pytest.mark.parametrize(
+    "command", [(), ("run",), ("exact",), ("network", "init"), ("node", "run")]
+)
 def test_help_fits_and_names_values_in_plain_words(run, command, width: int, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", width)
     lines = run(*command, "--help").out.splitlines()
     assert max(map(len, lines)) <= width
-    assert not [line for line in lines if line.startswith("│ --") and ("<" in line or "completion" in line)]
+    assert not [
+        line for line in lines if line.startswith("│ --") and ("<" in line or "completion" in line)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +244,9 @@ def test_help_fits_and_names_values_in_plain_words(run, command, width: int, mon
         (["exact", "bre"], ["breast-cancer", "breath.csv"]),
     ],
 )
-def test_the_shell_completes_commands_options_and_names(run, words, found, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_shell_completes_commands_options_and_names(  # type: ignore[no-untyped-def]
+    run, words, found, tmp_path, monkeypatch
+) -> None:
     (tmp_path / "breath.csv").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("_GOSTA_COMPLETE", "complete_bash")
@@ -209,12 +261,17 @@ def test_completion_is_offered_for_shells(shell: str) -> None:
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     command = [sys.executable, "-m", "gosta", "--show-completion", shell]
     shown = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert (shown.returncode, f"_GOSTA_COMPLETE=complete_{shell}" in shown.stdout) == (0, True), shown.stderr
+    assert (shown.returncode, f"_GOSTA_COMPLETE=complete_{shell}" in shown.stdout) == (0, True), (
+        shown.stderr
+    )
 
 
 def test_options_of_a_group_stand_together_in_the_help(run) -> None:  # type: ignore[no-untyped-def]
     shown = run("run", "--help").out
-    places = [shown.index(text) for text in ("Simulation", "--statistic", "--until", "Rows and columns", "--label")]
+    places = [
+        shown.index(text)
+        for text in ("Simulation", "--statistic", "--until", "Rows and columns", "--label")
+    ]
     assert places == sorted(places)
 
 
@@ -223,7 +280,9 @@ def test_missing_matplotlib_is_reported_before_the_simulation(tmp_path: Path) ->
         "import sys\nsys.modules['matplotlib'] = None\nsys.argv = ['gosta', 'run', '--iterations', '10000000000']\n"
         "from gosta.cli.main import main\nmain()\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
     message = "gosta run needs the package 'matplotlib'; install it with: pip install 'gosta[plot]'"
     assert (done.returncode, done.stderr) == (2, f"gosta: {message}\n")
 
@@ -235,7 +294,9 @@ def test_help_imports_nothing_heavy() -> None:
         "heavy = {'numpy', 'numba', 'scipy', 'sklearn', 'pandas', 'pyarrow', 'pooch'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert "exact" in done.stdout
 
 
@@ -247,13 +308,25 @@ def test_exact_of_named_data_does_not_import_scikit_learn() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-LONG = [sys.executable, "-m", "gosta", "exact", "two-gaussians", "--n", "2000000", "-s", "mean-pairwise-distance"]
+LONG = [
+    sys.executable,
+    "-m",
+    "gosta",
+    "exact",
+    "two-gaussians",
+    "--n",
+    "2000000",
+    "-s",
+    "mean-pairwise-distance",
+]
 
 
 def test_progress_bar_appears_and_ctrl_c_ends_the_computation() -> None:
     """Start a computation of hours on a terminal, wait for the progress bar, and interrupt it."""
     terminal, other = pty.openpty()
-    with subprocess.Popen(LONG, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm"}) as process:
+    with subprocess.Popen(
+        LONG, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm"}
+    ) as process:
         os.close(other)
         shown = read_until(terminal, b"pairs")
         process.send_signal(signal.SIGINT)
@@ -280,28 +353,64 @@ def test_ctrl_c_during_an_import_prints_one_line(module: str, tmp_path: Path) ->
         "sys.argv = ['gosta', 'run', 'iris', '-s', 'variance', '--runs', '1', '--iterations', '9', '--plot', 'none']\n"
         "from gosta.__main__ import main\nmain()\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
     assert (done.returncode, done.stderr) == (130, "gosta: interrupted before there was a result\n")
 
 
 @pytest.mark.parametrize(
     ("setting", "code", "words"),
     [
-        ({"PYTHONIOENCODING": "ascii"}, 0, "score: x * (mean of positive rows - mean of the others)"),
-        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, 0, "score: x * (mean of positive rows -"),
-        ({"NUMBA_DISABLE_JIT": "1"}, 2, "gosta: NUMBA_DISABLE_JIT is set, which switches off the compiler"),
+        (
+            {"PYTHONIOENCODING": "ascii"},
+            0,
+            "score: x * (mean of positive rows - mean of the others)",
+        ),
+        (
+            {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            0,
+            "score: x * (mean of positive rows -",
+        ),
+        (
+            {"NUMBA_DISABLE_JIT": "1"},
+            2,
+            "gosta: NUMBA_DISABLE_JIT is set, which switches off the compiler",
+        ),
     ],
 )
-def test_settings_of_the_environment_end_well(setting: dict[str, str], code: int, words: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "gosta", "run", "--runs", "1", "--iterations", "9", "--plot", "none"]
+def test_settings_of_the_environment_end_well(
+    setting: dict[str, str], code: int, words: str, tmp_path: Path
+) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "gosta",
+        "run",
+        "--runs",
+        "1",
+        "--iterations",
+        "9",
+        "--plot",
+        "none",
+    ]
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHONIO"))
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("LC_", "LANG", "PYTHONIO"))
     }
-    done = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=60, env=environment | setting)
-    assert (done.returncode, words in (done.stdout + done.stderr).decode("ascii")) == (code, True), done.stderr
+    done = subprocess.run(
+        command, capture_output=True, cwd=tmp_path, timeout=60, env=environment | setting
+    )
+    assert (done.returncode, words in (done.stdout + done.stderr).decode("ascii")) == (
+        code,
+        True,
+    ), done.stderr
 
 
-def test_without_a_compiler_small_exact_values_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_small_exact_values_are_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     expected = gosta.exact("iris", "mean-pairwise-distance")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert gosta.exact("iris", "mean-pairwise-distance") == pytest.approx(expected)
@@ -310,7 +419,9 @@ def test_without_a_compiler_small_exact_values_are_computed(monkeypatch: pytest.
 
 
 def test_closed_pipe_prints_no_traceback() -> None:
-    process = subprocess.Popen([sys.executable, "-m", "gosta", "exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gosta", "exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
@@ -328,15 +439,38 @@ def test_ctrl_c_works_after_a_command_that_ignores_it_while_it_saves(run, tmp_pa
 
 def test_theory_beside_a_simulation(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     picture = tmp_path / "theory.svg"
-    shown = run("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "torus", "--plot", picture)
+    shown = run(
+        "theory",
+        "iris",
+        "-s",
+        "gini-mean-difference",
+        "-c",
+        "petal length",
+        "-g",
+        "torus",
+        "--plot",
+        picture,
+    )
     assert shown.code == 0, shown.err
     assert "spectral gap  c = " in shown.out
     assert shown.out.startswith("carried-means estimates ")
     assert "predicted: error of a single run, derived from network and kernel alone" in shown.out
     assert "expectation and bound: not known for carried-means" in shown.out
-    assert "neighbours have similar rows (their row means correlate by " in shown.out  # iris is sorted by species
+    assert (
+        "neighbours have similar rows (their row means correlate by " in shown.out
+    )  # iris is sorted by species
     assert all(word in picture.read_text() for word in ("<svg", "</svg>"))
-    common = ("theory", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-g", "complete", "--json")
+    common = (
+        "theory",
+        "iris",
+        "-s",
+        "gini-mean-difference",
+        "-c",
+        "petal length",
+        "-g",
+        "complete",
+        "--json",
+    )
     record = json.loads(run(*common, "-p", "gosta-sync").out)
     assert record["spectral_gap"] == pytest.approx(1 / 149)
     names = ("simulated", "spread", "predicted", "expectation", "bound")
@@ -349,18 +483,29 @@ def test_theory_beside_a_simulation(run, tmp_path: Path) -> None:  # type: ignor
 def test_a_plot_can_be_left_out(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     """With --json there is none, so that the command works in a folder that is not writable."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "study.toml").write_text('data = ["iris"]\nstatistic = ["variance"]\niterations = 9\nruns = 1')
+    (tmp_path / "study.toml").write_text(
+        'data = ["iris"]\nstatistic = ["variance"]\niterations = 9\nruns = 1'
+    )
     private = ["run", "iris", "-s", "variance", "--private", "--nodes", 5, "--runs", 2]
     common = ("iris", "-s", "variance", "--iterations", 9, "--runs", 1)
     for command in (["run", *common], private, ["theory", *common, "-p", "averaging"]):
         shown = run(*command, "--plot", "none")
         assert (shown.code, "plot" in shown.out) == (0, False), shown.err
         assert run(*command, "--json").code == 0
-    assert run("sweep", "study.toml", "--plot", "none").code == run("sweep", "study.toml", "--json").code == 0
+    assert (
+        run("sweep", "study.toml", "--plot", "none").code
+        == run("sweep", "study.toml", "--json").code
+        == 0
+    )
     assert not list(tmp_path.glob("*.png"))
     assert run("run", *common, "--json", "--plot", "x.svg").code == 0
     assert run("run", *common).out.endswith("plot: gosta-run.png\n")
-    assert {file.name for file in tmp_path.iterdir()} == {"study.toml", "study-results", "x.svg", "gosta-run.png"}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "study.toml",
+        "study-results",
+        "x.svg",
+        "gosta-run.png",
+    }
     (tmp_path / "gosta-run.png").unlink()
     (tmp_path / "gosta-run.png").mkdir()  # cannot be written, even by root
     shown = run("run", *common)
@@ -369,9 +514,23 @@ def test_a_plot_can_be_left_out(run, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_row_means_are_not_taken_for_the_statistic(run) -> None:  # type: ignore[no-untyped-def]
-    shown = run("run", "breast-cancer", "-s", "auc", "-p", "u1,gosta-async", "--iterations", 100, "--plot", "none").out
+    shown = run(
+        "run",
+        "breast-cancer",
+        "-s",
+        "auc",
+        "-p",
+        "u1,gosta-async",
+        "--iterations",
+        100,
+        "--plot",
+        "none",
+    ).out
     assert f"exact value {gosta.exact('breast-cancer', 'auc'):.6g};" in shown
-    assert "u1: estimates each row's means of the 2 numbers from which auc is computed, not auc; exact" in shown
+    assert (
+        "u1: estimates each row's means of the 2 numbers from which auc is computed, not auc; exact"
+        in shown
+    )
     assert "gosta-async: estimates" not in shown
 
 
@@ -396,7 +555,18 @@ def test_the_summary_of_a_run_fits_a_terminal(run, protocols: str) -> None:  # t
 
 def test_bound_draws_theory_over_runs(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     plain, theory = tmp_path / "plain.png", tmp_path / "theory.png"
-    common = ("run", "iris", "-s", "gini-mean-difference", "-c", "petal length", "-p", "u2,flooding", "--runs", "2")
+    common = (
+        "run",
+        "iris",
+        "-s",
+        "gini-mean-difference",
+        "-c",
+        "petal length",
+        "-p",
+        "u2,flooding",
+        "--runs",
+        "2",
+    )
     assert run(*common, "--plot", plain).code == 0
     assert run(*common, "--plot", theory, "--bound").code == 0
     assert plain.read_bytes() != theory.read_bytes()
@@ -441,7 +611,9 @@ def test_run_with_several_rows_per_node_intervals_and_stopping(run, tmp_path: Pa
     )
     assert "a function of plain means" in run(*common, "-s", "variance").out
     saved = tmp_path / "run.nc"
-    assert run(*common, "--nodes", 20, "--interval", "90%", "--until", "2%", "--out", saved).code == 0
+    assert (
+        run(*common, "--nodes", 20, "--interval", "90%", "--until", "2%", "--out", saved).code == 0
+    )
     assert "90 % interval" in run("run", "--resume", saved, "--plot", tmp_path / "y.png").out
 
 

@@ -22,7 +22,9 @@ from gosta.net.node.base import REQUESTED
 ROOT = Path(__file__).parents[1]
 OPERATIONS = ROOT / "operations"
 COMPOSE: dict[str, Any] = yaml.safe_load((OPERATIONS / "compose.yaml").read_text())
-SITES = {name: service for name, service in COMPOSE["services"].items() if "profiles" not in service}
+SITES = {
+    name: service for name, service in COMPOSE["services"].items() if "profiles" not in service
+}
 USER = 10001
 
 
@@ -31,12 +33,24 @@ def test_dockerfile() -> None:
     steps = containers.read_dockerfile(OPERATIONS / "Dockerfile")
     base = next(text.partition("=")[2] for _, name, text in steps if name == "ARG")
     assert re.fullmatch(r"\d+\.\d+\.\d+-slim-\w+", base)
-    assert [text.split()[0] for _, name, text in steps if name == "FROM"] == ["python:${PYTHON}"] * 2
+    assert [text.split()[0] for _, name, text in steps if name == "FROM"] == [
+        "python:${PYTHON}"
+    ] * 2
     last = {name: text for stage, name, text in steps if stage == 2}
-    assert (last["USER"], last["STOPSIGNAL"], last["ENTRYPOINT"]) == (f"{USER}:{USER}", "SIGTERM", '["gosta"]')
+    assert (last["USER"], last["STOPSIGNAL"], last["ENTRYPOINT"]) == (
+        f"{USER}:{USER}",
+        "SIGTERM",
+        '["gosta"]',
+    )
     assert {"HEALTHCHECK", "VOLUME", "CMD"} <= set(last)
-    allowed = [line[1:] for line in (OPERATIONS / "Dockerfile.dockerignore").read_text().splitlines() if line[0] == "!"]
-    copied = [text.split()[:-1] for _, name, text in steps if name == "COPY" and "--from" not in text]
+    allowed = [
+        line[1:]
+        for line in (OPERATIONS / "Dockerfile.dockerignore").read_text().splitlines()
+        if line[0] == "!"
+    ]
+    copied = [
+        text.split()[:-1] for _, name, text in steps if name == "COPY" and "--from" not in text
+    ]
     assert sorted(source for sources in copied for source in sources) == sorted(allowed)
     assert not {name for _, name, _ in steps} & {"ADD", "MAINTAINER"}
     assert not [path for source in allowed for path in (ROOT / source).rglob("*.pem")]
@@ -65,7 +79,9 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     reason = containers.missing()
     if reason:
         pytest.skip(reason)
-    with Image(OPERATIONS / "Dockerfile", ROOT, tmp_path_factory.mktemp("build") / "image", list(SITES)) as built:
+    with Image(
+        OPERATIONS / "Dockerfile", ROOT, tmp_path_factory.mktemp("build") / "image", list(SITES)
+    ) as built:
         built.build()
         yield built
 
@@ -120,7 +136,11 @@ def test_a_container_has_no_rights(image: Image, tmp_path: Path) -> None:
     done = image.run(SITES["node-0"], ["sh", "-c", code], tmp_path)
     assert done.stdout.split() == [str(USER), "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
     assert (folder / "file").exists()
-    inside = [path for path in image.path("/opt/gosta").rglob("*") if "site-packages/pip/" not in str(path)]
+    inside = [
+        path
+        for path in image.path("/opt/gosta").rglob("*")
+        if "site-packages/pip/" not in str(path)
+    ]
     assert not [path for path in inside if path.suffix in (".pem", ".csv", ".toml")]
     assert not [path for path in inside if path.lstat().st_uid]
     assert not [path for path in inside if not path.is_symlink() and path.stat().st_mode & 0o022]

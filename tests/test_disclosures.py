@@ -26,7 +26,10 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "policy.toml").write_text('modes = ["rows"]\n')
     port = free(2)
     settings = NodeSettings("node-0", f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}", tls=False)
-    write(tmp_path / "node.toml", NodeConfig(Task("0" * 16, "auc", encoded_columns=2), settings, {"node-1": ""}))
+    write(
+        tmp_path / "node.toml",
+        NodeConfig(Task("0" * 16, "auc", encoded_columns=2), settings, {"node-1": ""}),
+    )
     data = read_source(read_node(tmp_path / "node.toml"), tmp_path).data_digest
     journal = Journal(tmp_path / "journal.sqlite")
     journal.check_owner("node-0")
@@ -46,11 +49,10 @@ def test_an_audit_shows_rows_neighbours_and_who_can_see_them(folder: Path, gosta
     assert "4 of 10" in out
     assert "they can be seen by all nodes" in out
     found = [json.loads(line) for line in gosta_("audit", folder, "--json")[1].splitlines()]
-    assert [(one["neighbour"], one["samples"], one["rows"], one["of"], one["is_current"]) for one in found] == [
-        ("node-1", 2, 4, 10, True),
-        ("node-2", 1, 4, 10, True),
-        ("node-1", 1, 1, 1, False),
-    ]
+    assert [
+        (one["neighbour"], one["samples"], one["rows"], one["of"], one["is_current"])
+        for one in found
+    ] == [("node-1", 2, 4, 10, True), ("node-2", 1, 4, 10, True), ("node-1", 1, 1, 1, False)]
 
 
 def test_an_audit_needs_no_policy(folder: Path, gosta_: Call) -> None:
@@ -64,10 +66,19 @@ def test_an_audit_needs_no_policy(folder: Path, gosta_: Call) -> None:
 
 
 def test_an_audit_of_every_row(folder: Path, gosta_: Call) -> None:
-    rows = [json.loads(line) for line in gosta_("audit", folder, "--rows", "--json")[1].splitlines()]
+    rows = [
+        json.loads(line) for line in gosta_("audit", folder, "--rows", "--json")[1].splitlines()
+    ]
     current = {row["row"]: row["neighbours"] for row in rows if row["is_current"]}
     both = {"node-1": 2, "node-2": 1}
-    assert current == {0: both, 1: both, 2: {"node-2": 1}, 3: {"node-2": 1}, 8: {"node-1": 2}, 9: {"node-1": 2}}
+    assert current == {
+        0: both,
+        1: both,
+        2: {"node-2": 1},
+        3: {"node-2": 1},
+        8: {"node-1": 2},
+        9: {"node-1": 2},
+    }
     assert "node-1 2 x, node-2 1 x" in gosta_("audit", folder, "--rows")[1]
 
 

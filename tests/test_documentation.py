@@ -65,7 +65,11 @@ def test_docstrings_are_complete(name: str) -> None:
     assert missing_sections(value) == []
     if isinstance(value, type):
         text = inspect.getdoc(value) or ""
-        without = [field for field, one in fields(value).items() if not one.comment and f"\n{field}\n" not in text]
+        without = [
+            field
+            for field, one in fields(value).items()
+            if not one.comment and f"\n{field}\n" not in text
+        ]
         assert without == [], "fields need a comment beside them, or a line under Attributes"
     if isinstance(value, type) or inspect.isfunction(value):
         first = (inspect.getdoc(value) or "").partition("\n")[0]
@@ -91,7 +95,8 @@ def anchors(page: Path) -> set[str]:
     text = re.sub(r"^(```|~~~).*?^\1$", "", page.read_text(), flags=re.M | re.S)
     titles = re.findall(r"^#+ +(.+?)\s*$", text, re.M)
     slugs = [
-        re.sub(r"[^\w\- ]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", title).lower()).replace(" ", "-") for title in titles
+        re.sub(r"[^\w\- ]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", title).lower()).replace(" ", "-")
+        for title in titles
     ]
     return {*slugs, *(f"{slug}-{k}" for slug in set(slugs) for k in range(1, slugs.count(slug)))}
 
@@ -106,7 +111,9 @@ def broken_links(page: Path) -> list[str]:
         target = (page.parent / path).resolve() if path else page
         if path in GENERATED_PAGES:
             continue
-        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+        if not target.exists() or (
+            anchor and target.suffix == ".md" and anchor not in anchors(target)
+        ):
             broken.append(address)
     return broken
 
@@ -121,15 +128,26 @@ def test_links_and_images_lead_somewhere(page: Path) -> None:
 
 def test_documents_that_are_named_exist() -> None:
     """Also where they are no links: in comments, docstrings and messages."""
-    files = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "tests").glob("*.py"), ROOT / "Makefile"]
-    named = {(file.name, name) for file in files for name in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text())}
+    files = [
+        *PAGES,
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "tests").glob("*.py"),
+        ROOT / "Makefile",
+    ]
+    named = {
+        (file.name, name)
+        for file in files
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", file.read_text())
+    }
     assert len(named) > 20
     assert [(file, name) for file, name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_broken_links_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# One `two`\n[a](#one-two) [b](#three) ![c](none.png) `[d](e)` [f](https://example.org)\n")
+    page.write_text(
+        "# One `two`\n[a](#one-two) [b](#three) ![c](none.png) `[d](e)` [f](https://example.org)\n"
+    )
     assert broken_links(page) == ["#three", "none.png"]
 
 

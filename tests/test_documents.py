@@ -45,7 +45,10 @@ NOT_RUN = {
     "gosta sweep study.toml --backend": "needs a cluster; tests/test_sweep.py runs a small one",
 }
 # Documents in whose sentences `gosta ...` need not be a command, with the reason.
-NO_COMMANDS = {"CHANGELOG.md": "names commands that are gone", "docs/reference/wire.md": "has greetings of nodes"}
+NO_COMMANDS = {
+    "CHANGELOG.md": "names commands that are gone",
+    "docs/reference/wire.md": "has greetings of nodes",
+}
 # Lines of the programs that are not run here, with the reason.
 NOT_RUN_PROGRAMS = {
     'for line in open("audit.jsonl", encoding="utf-8"):': "tests/test_contribution_log.py runs it on several logs",
@@ -55,7 +58,11 @@ NOT_RUN_PROGRAMS = {
 
 def patients() -> None:
     """Make patients.csv by the first program of the tutorial about it."""
-    block = next(block for block in DOCUMENTS["docs/tutorials/your-own-csv.md"] if block.language == "{code-cell}")
+    block = next(
+        block
+        for block in DOCUMENTS["docs/tutorials/your-own-csv.md"]
+        if block.language == "{code-cell}"
+    )
     Reader().program(block.text, "patients.csv")
 
 
@@ -77,7 +84,9 @@ RUN = [name for name, found in DOCUMENTS.items() if any(is_run(block) for block 
 
 
 def reason_not_to_run(command: str) -> str | None:
-    return next((beginning for beginning in NOT_RUN if f"{command} ".startswith(f"{beginning} ")), None)
+    return next(
+        (beginning for beginning in NOT_RUN if f"{command} ".startswith(f"{beginning} ")), None
+    )
 
 
 @pytest.fixture
@@ -91,7 +100,9 @@ def no_statistics_left() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_statistics_left")
 @pytest.mark.parametrize("document", RUN)
-def test_what_a_document_shows_works(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_document_shows_works(
+    document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("GOSTA_PASSPHRASE", "of this test")
@@ -130,7 +141,9 @@ def test_no_reason_is_left_over() -> None:
         for command in commands(block)
     ]
     assert {reason_not_to_run(command) for command in shown} - {None} == set(NOT_RUN)
-    assert NOT_RUN_PROGRAMS.keys() <= set.union(*(lines(block) for found in DOCUMENTS.values() for block in found))
+    assert NOT_RUN_PROGRAMS.keys() <= set.union(
+        *(lines(block) for found in DOCUMENTS.values() for block in found)
+    )
     assert len(shown) > 60
 
 
@@ -140,7 +153,9 @@ def test_commands_in_sentences_exist() -> None:
     for document in DOCUMENTS.keys() - NO_COMMANDS.keys():
         text = FENCE.sub("", (ROOT / document).read_text(encoding="utf-8"))
         shown = re.findall(r"`gosta ([^`\n]+)`", text)
-        wrong += [f"{document}: gosta {words}" for words in shown if unknown_words(app, words.split())]
+        wrong += [
+            f"{document}: gosta {words}" for words in shown if unknown_words(app, words.split())
+        ]
     assert wrong == []
 
 
@@ -157,8 +172,12 @@ def unknown_words(command: Any, words: list[str]) -> list[str]:
     if hasattr(command, "commands") and command.name == "node":  # gosta node FOLDER
         command = command.commands["run"]
     known = {"-h", "--help", *(option for parameter in command.params for option in parameter.opts)}
-    is_command = not hasattr(command, "commands") or not words or words[0] in {*known, "...", "COMMAND"}
-    unknown = [word for word in words if re.match("--?[a-z]", word) and word.split("=")[0] not in known]
+    is_command = (
+        not hasattr(command, "commands") or not words or words[0] in {*known, "...", "COMMAND"}
+    )
+    unknown = [
+        word for word in words if re.match("--?[a-z]", word) and word.split("=")[0] not in known
+    ]
     return unknown if is_command else [words[0], *unknown]
 
 
@@ -171,7 +190,11 @@ def unknown_words(command: Any, words: list[str]) -> list[str]:
         ("after 3 s: 7\n", "after 12.5 s: 7\n", True),
         ("after 3 s: 7\n", "after 3 s: 8\n", False),
         ("  error  seconds\n  1 %  0.25\nend 1\n", "  error  seconds\n  1 %   10.4\nend 1\n", True),
-        ("  error  seconds\n  1 %  0.25\nend 1\n", "  error  seconds\n  1 %   10.4\nend 2\n", False),
+        (
+            "  error  seconds\n  1 %  0.25\nend 1\n",
+            "  error  seconds\n  1 %   10.4\nend 2\n",
+            False,
+        ),
     ],
 )
 def test_outputs_are_compared(shown: str, output: str, is_same: bool) -> None:

@@ -22,7 +22,9 @@ GRAPHS = {
     "half of all numbers rejected": Graph("half", 2**15 + 1, None),  # n(n - 1) is just above 2^30
     "pairs beyond 32 bits": graphs.complete(100_000),
     "weights": Graph("weights", RING.n, RING.edges, WEIGHTS),
-    "one heavy edge": Graph("heavy", RING.n, RING.edges, np.where(np.arange(RING.m) == 7, 1e9, 1e-6)),
+    "one heavy edge": Graph(
+        "heavy", RING.n, RING.edges, np.where(np.arange(RING.m) == 7, 1e9, 1e-6)
+    ),
     "tree": with_tree(RING),
     "tree of a complete graph": with_tree(graphs.complete(50)),
 }
@@ -33,16 +35,23 @@ GRAPHS = {
 def test_edges_and_shares_are_those_of_the_schedule(name: str, seed: int) -> None:
     graph, runs = GRAPHS[name], np.array([0, 3])
     drawer = Drawer(graph, seed, has_shares=True)
-    streams, bounds = np.zeros((2, STREAM_SIZE), dtype=np.uint64), [0, 1, 5000, BLOCK, 2 * BLOCK + 77]
+    streams, bounds = (
+        np.zeros((2, STREAM_SIZE), dtype=np.uint64),
+        [0, 1, 5000, BLOCK, 2 * BLOCK + 77],
+    )
     parts = [drawer.draw(streams, runs, first, last) for first, last in pairwise(bounds)]
     edges = np.concatenate([part for part, _ in parts], axis=1)
     for k, run in enumerate(runs.tolist()):
         schedule = Schedule(graph, seed, run)
         blocks = [(first, min(first + BLOCK, bounds[-1])) for first in range(0, bounds[-1], BLOCK)]
-        np.testing.assert_array_equal(edges[k], np.concatenate([schedule.edges(*block) for block in blocks]))
+        np.testing.assert_array_equal(
+            edges[k], np.concatenate([schedule.edges(*block) for block in blocks])
+        )
         if len(graph.edge_shares) > 1:
             shares = np.concatenate([part[k] for _, part in parts])
-            np.testing.assert_array_equal(shares, np.concatenate([schedule.edge_shares(*block) for block in blocks]))
+            np.testing.assert_array_equal(
+                shares, np.concatenate([schedule.edge_shares(*block) for block in blocks])
+            )
         else:
             assert all((part == graph.edge_shares[0]).all() for _, part in parts)
 

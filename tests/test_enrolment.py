@@ -65,15 +65,35 @@ class Enrolment:
         data = write_rows(self.root / f"{name}.csv", 20 + SITES.index(name))
         received = shutil.copy(self.net / "invitation.json", self.root / f"{name}-invitation.json")
         return self.run(
-            "node", "request", received, self.root / name, "--name", name, "--listen", place, "--data", data, *arguments
+            "node",
+            "request",
+            received,
+            self.root / name,
+            "--name",
+            name,
+            "--listen",
+            place,
+            "--data",
+            data,
+            *arguments,
         )
 
     def sign(self, *names: str, extra: tuple[object, ...] = ()) -> str:
-        return self.run("network", "sign", self.net, *(self.root / n / "request.json" for n in names), "--yes", *extra)
+        return self.run(
+            "network",
+            "sign",
+            self.net,
+            *(self.root / n / "request.json" for n in names),
+            "--yes",
+            *extra,
+        )
 
     def join(self, *names: str) -> str:
         return "".join(
-            self.run("node", "join", self.net / "bundles" / f"{name}.json", self.root / name, "--yes") for name in names
+            self.run(
+                "node", "join", self.net / "bundles" / f"{name}.json", self.root / name, "--yes"
+            )
+            for name in names
         )
 
     def whole(self) -> None:
@@ -113,7 +133,10 @@ def test_three_sites_enrol(enrol: Enrolment) -> None:
     assert "member list 1, 3 members" in out
     assert f"fingerprint of list 1: {fingerprint}; read it out to each site" in out
     out = enrol.join("site-a")
-    assert f"fingerprint of the list: {fingerprint}; compare it with the coordinator's, on the phone" in out
+    assert (
+        f"fingerprint of the list: {fingerprint}; compare it with the coordinator's, on the phone"
+        in out
+    )
     assert "policy.toml allows modes rows" in out
     assert fingerprint in enrol.join("site-a"), "also of a list that was accepted already"
     assert "samples of at most 8 rows" in out
@@ -121,9 +144,15 @@ def test_three_sites_enrol(enrol: Enrolment) -> None:
     enrol.join("site-b", "site-c")
     for name in SITES:
         listed = check_site(enrol.root / name)
-        assert [(one.name, one.rows) for one in listed.members] == [("site-a", 20), ("site-b", 21), ("site-c", 22)]
+        assert [(one.name, one.rows) for one in listed.members] == [
+            ("site-a", 20),
+            ("site-b", 21),
+            ("site-c", 22),
+        ]
         neighbours = read_node(enrol.root / name / "node.toml").neighbours
-        assert neighbours == {n: p for n, p in folders.load_network(enrol.net).nodes.items() if n != name}
+        assert neighbours == {
+            n: p for n, p in folders.load_network(enrol.net).nodes.items() if n != name
+        }
 
 
 def test_no_secret_leaves_its_folder(enrol: Enrolment) -> None:
@@ -133,12 +162,22 @@ def test_no_secret_leaves_its_folder(enrol: Enrolment) -> None:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert stat.S_IMODE((folder / "key.pem").stat().st_mode) == 0o600
         secret = b"".join((folder / "key.pem").read_bytes().splitlines()[1:-1])
-        others = [path for path in enrol.root.rglob("*") if path.is_file() and folder not in path.parents]
+        others = [
+            path for path in enrol.root.rglob("*") if path.is_file() and folder not in path.parents
+        ]
         assert not [path for path in others if secret in path.read_bytes()]
-    sent = [*enrol.net.glob("*.json"), *(enrol.net / "bundles").iterdir(), *enrol.root.glob("site-*/request.*")]
+    sent = [
+        *enrol.net.glob("*.json"),
+        *(enrol.net / "bundles").iterdir(),
+        *enrol.root.glob("site-*/request.*"),
+    ]
     assert len(sent) == 2 + 3 + 6
     assert not [path for path in sent if b"PRIVATE" in path.read_bytes()]
-    assert not [path for path in enrol.net.rglob("*") if "key" in path.name and path.parent.name != "authority"]
+    assert not [
+        path
+        for path in enrol.net.rglob("*")
+        if "key" in path.name and path.parent.name != "authority"
+    ]
 
 
 def test_a_new_site_and_a_new_list(enrol: Enrolment) -> None:
@@ -151,14 +190,21 @@ def test_a_new_site_and_a_new_list(enrol: Enrolment) -> None:
     out = enrol.join("site-c", "site-a")
     assert "changes:\n  new member: site-c\n" in out
     assert check_site(enrol.root / "site-a").serial == 2
-    members.write_list(enrol.root / "site-b" / "proposed.json", read_list(enrol.net / "members.json"))
+    members.write_list(
+        enrol.root / "site-b" / "proposed.json", read_list(enrol.net / "members.json")
+    )
     out = enrol.run("node", "accept", enrol.root / "site-b", "--yes")
     assert "new member: site-c" in out
-    assert f"fingerprint of the list: {members.list_fingerprint(read_list(enrol.net / 'members.json').list)};" in out
+    assert (
+        f"fingerprint of the list: {members.list_fingerprint(read_list(enrol.net / 'members.json').list)};"
+        in out
+    )
     assert check_site(enrol.root / "site-b").serial == 2
     assert not (enrol.root / "site-b" / "proposed.json").exists()
     assert "no list that was not accepted yet" in enrol.run("node", "accept", enrol.root / "site-b")
-    assert read_node(enrol.root / "site-b" / "node.toml").neighbours.keys() == {"site-a"}, "only a bundle has addresses"
+    assert read_node(enrol.root / "site-b" / "node.toml").neighbours.keys() == {"site-a"}, (
+        "only a bundle has addresses"
+    )
     enrol.join("site-b")
     assert read_node(enrol.root / "site-b" / "node.toml").neighbours.keys() == {"site-a", "site-c"}
 
@@ -172,7 +218,9 @@ def test_without_acceptance_nothing_changes(enrol: Enrolment) -> None:
     assert folders.load_network(enrol.net).nodes == {}
     enrol.sign(*SITES)
     before = {path: path.read_bytes() for path in (enrol.root / "site-a").iterdir()}
-    assert "not confirmed" in enrol.fail("node", "join", enrol.net / "bundles" / "site-a.json", enrol.root / "site-a")
+    assert "not confirmed" in enrol.fail(
+        "node", "join", enrol.net / "bundles" / "site-a.json", enrol.root / "site-a"
+    )
     assert {path: path.read_bytes() for path in (enrol.root / "site-a").iterdir()} == before
 
 
@@ -181,7 +229,9 @@ def test_a_list_that_was_not_accepted_is_not_used(enrol: Enrolment) -> None:
     folder = enrol.root / "site-a"
     enrol.run("network", "remove", enrol.net, "site-c")
     members.write_list(folder / "members.json", read_list(enrol.net / "members.json"))
-    with pytest.raises(GostaError, match="was not accepted yet; see it and do so: gosta node accept"):
+    with pytest.raises(
+        GostaError, match="was not accepted yet; see it and do so: gosta node accept"
+    ):
         check_site(folder)
     assert "no longer a member: site-c" in enrol.run("node", "accept", folder, "--yes")
     assert check_site(folder).keys.keys() == {"site-a", "site-b"}
@@ -221,7 +271,9 @@ def test_a_site_has_a_policy_of_its_own(enrol: Enrolment) -> None:
     assert '\nmodes = ["rows"] ' in policy.read_text()
     policy.unlink()
     enrol.run("network", "remove", enrol.net, "site-c")
-    members.write_list(enrol.root / "site-a" / "proposed.json", read_list(enrol.net / "members.json"))
+    members.write_list(
+        enrol.root / "site-a" / "proposed.json", read_list(enrol.net / "members.json")
+    )
     enrol.run("node", "accept", enrol.root / "site-a", "--yes")
     assert not policy.exists(), "whoever deletes it wants nothing to leave the site"
     assert "policy.toml (written now) allows modes rows" in enrol.join("site-a")
@@ -249,11 +301,18 @@ def test_sites_of_private_sums_see_bounds_and_budgets(enrol: Enrolment) -> None:
     write_rows(enrol.root / "site-b.csv", 51)
     enrol.join("site-b")
     _, out, _ = enrol.gosta("check", enrol.root / "site-b")
-    assert "declared rows: more than the list allows, 50\n         51 rows\n         ask the coordinator" in out
+    assert (
+        "declared rows: more than the list allows, 50\n         51 rows\n         ask the coordinator"
+        in out
+    )
     enrol.run("node", "request", enrol.net / "invitation.json", enrol.root / "site-b")
     enrol.sign("site-b")
-    assert "site-b declares at most 100 rows, before at most 50 rows" in enrol.join("site-a", "site-b")
-    assert "declared rows: declares at most 100 rows" in enrol.gosta("check", enrol.root / "site-b")[1]
+    assert "site-b declares at most 100 rows, before at most 50 rows" in enrol.join(
+        "site-a", "site-b"
+    )
+    assert (
+        "declared rows: declares at most 100 rows" in enrol.gosta("check", enrol.root / "site-b")[1]
+    )
 
 
 def test_new_certificates_for_the_same_keys(enrol: Enrolment) -> None:
@@ -261,7 +320,9 @@ def test_new_certificates_for_the_same_keys(enrol: Enrolment) -> None:
     folder = enrol.root / "site-a"
     cert, listed = (folder / "cert.pem").read_bytes(), check_site(folder)
     assert "member list 1" in enrol.run("network", "sign", enrol.net)
-    out = enrol.run("node", "join", enrol.net / "bundles" / "site-a.json", folder)  # nothing to accept
+    out = enrol.run(
+        "node", "join", enrol.net / "bundles" / "site-a.json", folder
+    )  # nothing to accept
     assert "accepted already" in out
     assert (folder / "cert.pem").read_bytes() != cert
     assert check_site(folder) == listed
@@ -270,7 +331,14 @@ def test_new_certificates_for_the_same_keys(enrol: Enrolment) -> None:
 def test_a_new_address_and_more_rows(enrol: Enrolment) -> None:
     enrol.whole()
     write_rows(enrol.root / "site-a.csv", 50)
-    enrol.run("node", "request", enrol.net / "invitation.json", enrol.root / "site-a", "--address", "a.example:7400")
+    enrol.run(
+        "node",
+        "request",
+        enrol.net / "invitation.json",
+        enrol.root / "site-a",
+        "--address",
+        "a.example:7400",
+    )
     assert "new address" in enrol.sign("site-a")
     out = enrol.join("site-b")
     assert "site-a declares 50 rows, before 20 rows" in out
@@ -290,7 +358,9 @@ def test_the_authority_is_replaced_in_three_steps(enrol: Enrolment) -> None:
             assert len(x509.load_pem_x509_certificates((folder / "ca.pem").read_bytes())) == count
     signer = load_certificate((enrol.net / "authority" / "cert.pem").read_bytes())
     for name in SITES:
-        assert certificates.is_issued_by(load_certificate((enrol.root / name / "cert.pem").read_bytes()), signer)
+        assert certificates.is_issued_by(
+            load_certificate((enrol.root / name / "cert.pem").read_bytes()), signer
+        )
     assert not (enrol.net / "authority" / "next").exists()
 
 
@@ -298,7 +368,9 @@ def test_a_site_that_missed_a_step_does_not_trust_the_new_authority(enrol: Enrol
     enrol.whole()
     for _ in range(2):
         enrol.run("network", "rotate-authority", enrol.net)
-    err = enrol.fail("node", "join", enrol.net / "bundles" / "site-a.json", enrol.root / "site-a", "--yes")
+    err = enrol.fail(
+        "node", "join", enrol.net / "bundles" / "site-a.json", enrol.root / "site-a", "--yes"
+    )
     assert "another authority than that in ca.pem" in err
 
 
@@ -317,7 +389,10 @@ def test_an_authority_elsewhere(enrol: Enrolment) -> None:
     assert csr.read_bytes() == (enrol.root / "site-a" / "request.csr").read_bytes()
     network = folders.load_network(enrol.net).network.id
     made = []
-    for name, path in (("coordinator", enrol.net / "authority" / "coordinator-request.pem"), ("site-a", csr)):
+    for name, path in (
+        ("coordinator", enrol.net / "authority" / "coordinator-request.pem"),
+        ("site-a", csr),
+    ):
         key = certificates.check_request(path.read_bytes(), network, name)
         made.append(enrol.root / f"{name}.pem")
         made[-1].write_bytes(certificates.certify(signer, network, name, key))
@@ -351,7 +426,14 @@ def test_an_encrypted_authority(enrol: Enrolment, monkeypatch: pytest.MonkeyPatc
     assert "step 1 of 3" in enrol.run("network", "rotate-authority", enrol.net)
     keys = sorted((enrol.net / "authority").rglob("*key.pem"))
     assert [b"ENCRYPTED" in key.read_bytes() for key in keys] == [True] * 3
-    second = ("network", "init", enrol.root / "second", *INIT, "--authority", enrol.net / "authority")
+    second = (
+        "network",
+        "init",
+        enrol.root / "second",
+        *INIT,
+        "--authority",
+        enrol.net / "authority",
+    )
     assert enrol.gosta(*second)[0] == 0
     assert b"ENCRYPTED" in (enrol.root / "second" / "authority" / "key.pem").read_bytes()
 
@@ -381,7 +463,9 @@ def test_passphrases_that_cannot_be_used(tmp_path: Path) -> None:
 def test_bundles_that_a_site_refuses(enrol: Enrolment, tmp_path: Path) -> None:
     enrol.whole()
     folder, path = enrol.root / "site-a", tmp_path / "bundle.json"
-    mine, theirs = (bundles.read(enrol.net / "bundles" / f"{name}.json", Bundle) for name in SITES[:2])
+    mine, theirs = (
+        bundles.read(enrol.net / "bundles" / f"{name}.json", Bundle) for name in SITES[:2]
+    )
     network = mine.members.list.network
     signer = authority.read(enrol.net, network).signer
     now, key = datetime.now(UTC), mine.members.list.keys["site-a"]
@@ -404,10 +488,17 @@ def test_bundles_that_a_site_refuses(enrol: Enrolment, tmp_path: Path) -> None:
             mine.members,
         ),
         "for another key than this site's": Bundle(
-            "site-a", certificates.issue(signer, network, "site-a").cert.decode(), mine.neighbours, mine.members
+            "site-a",
+            certificates.issue(signer, network, "site-a").cert.decode(),
+            mine.neighbours,
+            mine.members,
         ),
-        "is not another member": Bundle("site-a", mine.certificate, {"site-d": "127.0.0.1:1"}, mine.members),
-        "must be host:port": Bundle("site-a", mine.certificate, {"site-b": "nowhere"}, mine.members),
+        "is not another member": Bundle(
+            "site-a", mine.certificate, {"site-d": "127.0.0.1:1"}, mine.members
+        ),
+        "must be host:port": Bundle(
+            "site-a", mine.certificate, {"site-b": "nowhere"}, mine.members
+        ),
         "changed after the coordinator signed it": Bundle(
             "site-a",
             mine.certificate,
@@ -436,14 +527,19 @@ def test_an_older_list_is_refused(enrol: Enrolment, tmp_path: Path) -> None:
     shutil.copy(enrol.net / "bundles" / "site-a.json", old := tmp_path / "old.json")
     enrol.run("network", "remove", enrol.net, "site-c")
     enrol.join("site-a")
-    assert "list 1 is not newer than list 2" in enrol.fail("node", "join", old, enrol.root / "site-a", "--yes")
+    assert "list 1 is not newer than list 2" in enrol.fail(
+        "node", "join", old, enrol.root / "site-a", "--yes"
+    )
 
 
 def test_requests_that_a_coordinator_refuses(enrol: Enrolment, tmp_path: Path) -> None:
     enrol.invite()
     enrol.request("site-a")
     good = bundles.read(enrol.root / "site-a" / "request.json", Request)
-    path, values = tmp_path / "request.json", json.loads((enrol.root / "site-a" / "request.json").read_text())
+    path, values = (
+        tmp_path / "request.json",
+        json.loads((enrol.root / "site-a" / "request.json").read_text()),
+    )
     for text, change in {
         "is for network": {"network": "f" * 16},
         "is not for site-b": {"name": "site-b"},
@@ -455,7 +551,9 @@ def test_requests_that_a_coordinator_refuses(enrol: Enrolment, tmp_path: Path) -
     }.items():
         path.write_text(json.dumps(values | change))
         assert text in enrol.fail("network", "sign", enrol.net, path, "--yes")
-    err = enrol.fail("network", "sign", enrol.net, *[enrol.root / "site-a" / "request.json"] * 2, "--yes")
+    err = enrol.fail(
+        "network", "sign", enrol.net, *[enrol.root / "site-a" / "request.json"] * 2, "--yes"
+    )
     assert "two requests for site-a" in err
     assert "has no member yet" in enrol.fail("network", "sign", enrol.net)
     assert folders.load_network(enrol.net).nodes == {}
@@ -464,11 +562,25 @@ def test_requests_that_a_coordinator_refuses(enrol: Enrolment, tmp_path: Path) -
 
 def test_invitations_that_a_site_refuses(enrol: Enrolment, tmp_path: Path) -> None:
     enrol.invite()
-    good, path = bundles.read(enrol.net / "invitation.json", Invitation), tmp_path / "invitation.json"
-    request = ("node", "request", path, enrol.root / "site-a", "--name", "site-a", "--listen", "127.0.0.1:7400")
+    good, path = (
+        bundles.read(enrol.net / "invitation.json", Invitation),
+        tmp_path / "invitation.json",
+    )
+    request = (
+        "node",
+        "request",
+        path,
+        enrol.root / "site-a",
+        "--name",
+        "site-a",
+        "--listen",
+        "127.0.0.1:7400",
+    )
     for text, wrong in {
         "plain name": Invitation(good.network, {"../x": b""}, good.authority),
-        "would replace one of the node's own": Invitation(good.network, {"key.pem": b""}, good.authority),
+        "would replace one of the node's own": Invitation(
+            good.network, {"key.pem": b""}, good.authority
+        ),
         "a certificate in PEM": Invitation(good.network, {}, "nothing"),
     }.items():
         bundles.write(path, wrong)
@@ -490,7 +602,14 @@ def test_code_of_an_invitation_is_shown_before_it_is_run(enrol: Enrolment, tmp_p
     enrol.run("network", "init", enrol.net, "-s", f"{code}:gap", "--enrol")
     (tmp_path / "ran").unlink()
     (tmp_path / "rows.csv").write_text("a\n1\n2\n")
-    request = ("node", "request", enrol.net / "invitation.json", enrol.root / "site-a", "--name", "site-a")
+    request = (
+        "node",
+        "request",
+        enrol.net / "invitation.json",
+        enrol.root / "site-a",
+        "--name",
+        "site-a",
+    )
     options = ("--listen", "127.0.0.1:7400", "--data", tmp_path / "rows.csv")
     returned = enrol.gosta(*request, *options)
     assert returned[0] == 2
@@ -534,7 +653,9 @@ def test_later_sites_get_the_neighbours_with_the_fewest(tmp_path: Path) -> None:
     degrees = [len(membership.neighbours_of(network, name)) for name in network.nodes]
     assert min(degrees) >= 2
     assert folders.add(tmp_path / "net", port=ports.free()).name == "node-12"
-    assert len(read_keyring(tmp_path / "net" / "node-12", "node-12", network.network.id).members) == 13
+    assert (
+        len(read_keyring(tmp_path / "net" / "node-12", "node-12", network.network.id).members) == 13
+    )
 
 
 def test_a_network_on_one_machine_has_accepted_lists(enrol: Enrolment) -> None:
@@ -558,9 +679,15 @@ def test_a_network_on_one_machine_has_accepted_lists(enrol: Enrolment) -> None:
 def test_a_network_of_an_earlier_version_gets_keys_and_a_list(enrol: Enrolment) -> None:
     net = enrol.root / "one"
     enrol.run("network", "init", net, "--data", "breast-cancer", "--nodes", 3, "--port", enrol.port)
-    for path in (*net.rglob("*.json"), *net.glob("authority/coordinator*"), net / "authority" / "trusted.pem"):
+    for path in (
+        *net.rglob("*.json"),
+        *net.glob("authority/coordinator*"),
+        net / "authority" / "trusted.pem",
+    ):
         path.unlink()
-    assert "make new keys with: gosta network certify" in enrol.fail("network", "remove", net, "node-1")
+    assert "make new keys with: gosta network certify" in enrol.fail(
+        "network", "remove", net, "node-1"
+    )
     enrol.run("network", "certify", net)
     assert sum(one.rows for one in check_site(net / "node-2").members) == 569
     enrol.run("network", "remove", net, "node-1")
@@ -590,7 +717,9 @@ def test_three_sites_exchange_and_replace_everything_while_they_run(enrol: Enrol
             enrol.join(*SITES)
             wait_for_log("credentials reloaded", 2 + step)
         wait_for_exchanges()
-        enrol.run("node", "request", enrol.net / "invitation.json", enrol.root / "site-a", "--new-key")
+        enrol.run(
+            "node", "request", enrol.net / "invitation.json", enrol.root / "site-a", "--new-key"
+        )
         enrol.sign("site-a")
         enrol.join(*SITES)
         wait_for_log("credentials reloaded", 5)
@@ -598,5 +727,7 @@ def test_three_sites_exchange_and_replace_everything_while_they_run(enrol: Enrol
         running.stop()
         assert "reload failed" not in "".join(map(running.log, SITES))
     for name in SITES:  # what sites send to have their journals checked, without their keys
-        shutil.copytree(enrol.root / name, enrol.net / name, ignore=shutil.ignore_patterns("key.pem"))
+        shutil.copytree(
+            enrol.root / name, enrol.net / name, ignore=shutil.ignore_patterns("key.pem")
+        )
     enrol.run("network", "verify", enrol.net)

@@ -24,11 +24,15 @@ def settle(network: VirtualNetwork, seconds: float = 60.0) -> float:
     network.clock.run(network.clock.now + seconds)
     network.check()
     assert len({peer.epoch for peer in network.peers.values()}) == 1
-    exact = gosta.exact(np.concatenate([network.parts[name] for name in network.names]), "gini-mean-difference")
+    exact = gosta.exact(
+        np.concatenate([network.parts[name] for name in network.names]), "gini-mean-difference"
+    )
     return float(np.abs(network.estimates() / exact - 1.0).max())
 
 
-def test_changed_rows_start_an_epoch_and_the_old_estimate_is_kept_until_the_new_one_is_better() -> None:
+def test_changed_rows_start_an_epoch_and_the_old_estimate_is_kept_until_the_new_one_is_better() -> (
+    None
+):
     network = VirtualNetwork(PARTS, RING)
     assert settle(network) < 0.02
     old = network.estimates()
@@ -103,7 +107,9 @@ def test_a_journal_from_a_backup_is_detected_by_neighbours(name: str, records: i
     network = VirtualNetwork(PARTS, RING)
     network.clock.run(20.0)
     journal = network.journals[name]
-    lost = journal._db.execute("SELECT kind FROM records WHERE number > ?", (journal.last_number - records,)).fetchall()
+    lost = journal._db.execute(
+        "SELECT kind FROM records WHERE number > ?", (journal.last_number - records,)
+    ).fetchall()
     network.restore_backup(name, records)
     assert settle(network) < 0.02
     assert network.peers["node-2"].epoch >= (2 if ("exchange-completed",) in lost else 1)
@@ -117,7 +123,9 @@ def test_a_node_with_another_statistic_does_not_block_the_others() -> None:
     network.clock.run(15.0)
     before = {name: node.peer.estimator.exchanges for name, node in network.nodes.items()}
     network.clock.run(25.0)
-    exchanges = [node.peer.estimator.exchanges - before[name] for name, node in network.nodes.items()]
+    exchanges = [
+        node.peer.estimator.exchanges - before[name] for name, node in network.nodes.items()
+    ]
     assert min(exchanges[:4]) > 10
     assert exchanges[4] == 0
     assert network.nodes["node-0"].counters["mismatches: statistic"] > 0
@@ -152,7 +160,12 @@ def test_epochs_under_faults(seed: int) -> None:
     """Nothing is lost or duplicated in the last epoch."""
     rng = Random(seed)
     faults = [
-        Fault(rng.choice(["lose", "repeat", "delay", "crash after message"]), rng.randrange(1, 300), "", 0.5)
+        Fault(
+            rng.choice(["lose", "repeat", "delay", "crash after message"]),
+            rng.randrange(1, 300),
+            "",
+            0.5,
+        )
         for _ in range(30)
     ]
     faults += [Fault("crash after write", rng.randrange(1, 60), f"node-{k}") for k in range(5)]
@@ -187,7 +200,9 @@ def test_a_report_of_another_statistic_is_not_used() -> None:
     np.testing.assert_allclose(network.estimates()[:, 0], exact, rtol=0.02)
 
 
-def test_an_exchange_that_cannot_be_computed_starts_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exchange_that_cannot_be_computed_starts_an_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Also after a restart: it is in the journal."""
     network = VirtualNetwork(PARTS, RING)
     network.clock.run(5.0)

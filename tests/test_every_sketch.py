@@ -18,9 +18,19 @@ from gosta.sketches.layout import BITS
 from gosta.statistics import STATISTICS
 
 every = pytest.mark.parametrize("name", SKETCHES)
-RANDOM = {"mean-pairwise-distance", "energy-distance", "mmd"}  # the bracket holds with high probability
+RANDOM = {
+    "mean-pairwise-distance",
+    "energy-distance",
+    "mmd",
+}  # the bracket holds with high probability
 OPTIONS: dict[str, dict[str, Any]] = {"mmd": {"bandwidth": 1.5}}
-RANGES = {"first": (0.0, 4.0), "second": (-1.0, 3.0), "time": (0.0, 4.0), "score": (-2.0, 3.0), "value": (0.0, 4.0)}
+RANGES = {
+    "first": (0.0, 4.0),
+    "second": (-1.0, 3.0),
+    "time": (0.0, 4.0),
+    "score": (-2.0, 3.0),
+    "value": (0.0, 4.0),
+}
 
 
 def column(rng: np.random.Generator, n: int) -> Floats:
@@ -47,14 +57,18 @@ def make_data(seed: int, n: int | None = None) -> Data:
     label[:2] = 0, 1
     columns = {"first": first, "second": second - 1, "label": label, "event": rng.integers(0, 2, n)}
     columns |= {"value": first, "time": second, "score": first - 2 + label * (seed % 2)}
-    return Data("rows", columns, label="label", score="score", features=("first", "second"), is_partial=True)
+    return Data(
+        "rows", columns, label="label", score="score", features=("first", "second"), is_partial=True
+    )
 
 
 def layout_of(name: str, bins: int = 8, **settings: Any) -> Layout:
     columns = ("first", "second") if not SKETCHES[name].roles else ()
     options = OPTIONS.get(name, {})
     chosen = Bins(bins, RANGES, **settings)
-    return make_layout(name, chosen, columns=columns, label="label", score="score", classes=(0, 1), options=options)
+    return make_layout(
+        name, chosen, columns=columns, label="label", score="score", classes=(0, 1), options=options
+    )
 
 
 def exact_value(layout: Layout, data: Data) -> Floats | None:
@@ -69,9 +83,17 @@ def exact_value(layout: Layout, data: Data) -> Floats | None:
         columns = dict(data.columns)
         if sketch.needs_range:
             columns |= {name: x[:, k] for k, name in enumerate(layout.parts[0].columns)}
-        clipped = Data("rows", columns, label="label", features=layout.parts[0].columns, has_selected_columns=True)
+        clipped = Data(
+            "rows",
+            columns,
+            label="label",
+            features=layout.parts[0].columns,
+            has_selected_columns=True,
+        )
         try:
-            value = np.atleast_1d(gosta.exact(clipped, sketch.name, options={**OPTIONS.get(sketch.name, {})}))
+            value = np.atleast_1d(
+                gosta.exact(clipped, sketch.name, options={**OPTIONS.get(sketch.name, {})})
+            )
         except GostaError:
             return None
     return value if np.isfinite(value).all() else None
@@ -86,7 +108,9 @@ def test_every_statistic_has_a_sketch_or_a_reason() -> None:
 
     built_in = {s.name for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta.")}
     assert built_in - set(SKETCHES) == set(WITHOUT_SKETCH)
-    assert all(made.summary.endswith(".") and "\n" not in made.summary for made in SKETCHES.values())
+    assert all(
+        made.summary.endswith(".") and "\n" not in made.summary for made in SKETCHES.values()
+    )
     for name in built_in & set(SKETCHES):
         assert SKETCHES[name].encode is STATISTICS[name].encode
         assert name == "mann-whitney" or SKETCHES[name].bounds == STATISTICS[name].bounds
@@ -106,10 +130,14 @@ def test_features(name: str) -> None:
         assert values.min() >= 0
         assert values.max() <= 1
         assert not sketch.are_counts or set(np.unique(values)) <= {0.0, 1.0}
-        assert all(len(set(p[v > 0])) == (v > 0).sum() for p, v in zip(positions, values, strict=True))
+        assert all(
+            len(set(p[v > 0])) == (v > 0).sum() for p, v in zip(positions, values, strict=True)
+        )
         sums = layout.sums(x)
         assert sketch.count(sums / 2.0**BITS) == pytest.approx(len(x), abs=1e-9)
-        np.testing.assert_array_equal(layout.sums(x[: len(x) // 2]) + layout.sums(x[len(x) // 2 :]), sums)
+        np.testing.assert_array_equal(
+            layout.sums(x[: len(x) // 2]) + layout.sums(x[len(x) // 2 :]), sums
+        )
         assert layout.is_plausible(sums / 2.0**BITS, 0.0)
 
 
@@ -117,21 +145,31 @@ def test_features(name: str) -> None:
 def test_replacing_a_row_also_by_none_changes_the_sums_by_no_more_than_is_said(name: str) -> None:
     layout = layout_of(name)
     for seed in range(20):
-        sums = [np.asarray(layout.sums(row[None]) / 2.0**BITS) for row in layout.encode(make_data(seed, 12))]
+        sums = [
+            np.asarray(layout.sums(row[None]) / 2.0**BITS)
+            for row in layout.encode(make_data(seed, 12))
+        ]
         changes = [first - second for first in sums for second in [*sums, 0 * first]]
         assert max(change @ change for change in changes) <= layout.squared_change + 1e-9
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("spearman-rho", {}), ("kendall-tau", {"variant": "b"}), ("concordance-index", {}), ("log-rank", {})],
+    [
+        ("spearman-rho", {}),
+        ("kendall-tau", {"variant": "b"}),
+        ("concordance-index", {}),
+        ("log-rank", {}),
+    ],
 )
 def test_what_is_not_defined_has_no_value(name: str, options: dict[str, Any]) -> None:
     """A column that is constant, no pair of times that can be compared, events only where one class is left."""
     layout = make_layout(name, Bins(8, RANGES), label="label", classes=(0, 1), options=options)
     x = np.tile([1.0, 0.0, 1.0], (30, 1))[:, : layout.width]
     if name == "log-rank":
-        x = np.column_stack([np.arange(30) / 10, np.arange(30) >= 20, np.where(np.arange(30) < 20, 1.0, -1.0)])
+        x = np.column_stack(
+            [np.arange(30) / 10, np.arange(30) >= 20, np.where(np.arange(30) < 20, 1.0, -1.0)]
+        )
     elif name != "concordance-index":
         x[:, 1] = np.arange(30) / 10 - 1
     (result,) = layout.results(layout.sums(x) / 2.0**BITS)
@@ -166,13 +204,21 @@ def test_the_value_is_in_the_bracket(name: str, min_cell: int) -> None:
             continue
         checked += 1
         if result.has_value:
-            is_inside = bool((np.array(result.low) <= value).all() and (value <= np.array(result.high)).all())
+            is_inside = bool(
+                (np.array(result.low) <= value).all() and (value <= np.array(result.high)).all()
+            )
             assert (np.array(result.low) <= result.value).all()
             assert (np.array(result.value) <= result.high).all()
-        elif name in ("spearman-rho", "concordance-index"):  # no value where all rows are in one bin
+        elif name in (
+            "spearman-rho",
+            "concordance-index",
+        ):  # no value where all rows are in one bin
             axes = [k for k, axis in enumerate(layout.sketches[0].axes) if axis.bins >= 1]
             x = layout.encode(data)
-            assert min(len(set(layout.sketches[0].axes[k].positions(x[:, k]).tolist())) for k in axes) == 1
+            assert (
+                min(len(set(layout.sketches[0].axes[k].positions(x[:, k]).tolist())) for k in axes)
+                == 1
+            )
             continue
         else:
             is_inside = False
@@ -222,7 +268,9 @@ def test_gradient_is_that_of_differences(name: str) -> None:
         step = np.zeros(len(totals))
         step[position] = 1e-4
         up, down = (sketch.result(totals + s).value[0] for s in (step, -step))
-        assert (up - down) / 2e-4 == pytest.approx(gradient[position], abs=1e-6 * np.abs(gradient).max())
+        assert (up - down) / 2e-4 == pytest.approx(
+            gradient[position], abs=1e-6 * np.abs(gradient).max()
+        )
 
 
 @every
@@ -230,7 +278,11 @@ def test_standard_error_is_that_of_the_jackknife(name: str) -> None:
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 600)
     columns = {"first": 4 * rng.random(600), "second": 4 * rng.random(600) - 1, "label": label}
-    columns |= {"event": rng.integers(0, 2, 600), "time": 4 * rng.random(600), "score": rng.random(600) + 0.3 * label}
+    columns |= {
+        "event": rng.integers(0, 2, 600),
+        "time": 4 * rng.random(600),
+        "score": rng.random(600) + 0.3 * label,
+    }
     columns["value"] = columns["first"]
     data = Data("rows", columns, label="label", score="score", features=("first", "second"))
     layout = layout_of(name, 40)
@@ -240,11 +292,15 @@ def test_standard_error_is_that_of_the_jackknife(name: str) -> None:
         return
     wanted = gosta.exact(data, name, interval=0.9)
     assert result.standard_error == pytest.approx(wanted.standard_error, rel=0.03)
-    assert result.interval == pytest.approx((wanted.low, wanted.high), abs=0.05 * wanted.standard_error + 0.01)
+    assert result.interval == pytest.approx(
+        (wanted.low, wanted.high), abs=0.05 * wanted.standard_error + 0.01
+    )
     (noisy,) = layout.results(totals_of(layout, data), noise_variance=0.25, level=0.9)
     gradient = layout.sketches[0].gradient(totals_of(layout, data))
     assert gradient is not None
-    assert noisy.standard_error is not None  # by draws, which may show more than the derivative does
+    assert (
+        noisy.standard_error is not None
+    )  # by draws, which may show more than the derivative does
     ratio = noisy.standard_error / np.hypot(result.standard_error, 0.5 * np.linalg.norm(gradient))
     assert 0.99 < ratio < 1.3
 
@@ -263,13 +319,24 @@ def test_noise_gives_a_sensible_value_or_none(name: str) -> None:
                 numbers = [*result.value, *result.low, *result.high, result.rows, result.clipped]
                 assert np.isfinite(numbers).all()
                 assert result.has_value == bool(result.value)
-                assert all(a <= v <= b for a, v, b in zip(result.low, result.value, result.high, strict=True))
+                assert all(
+                    a <= v <= b
+                    for a, v, b in zip(result.low, result.value, result.high, strict=True)
+                )
                 assert all(low <= v <= high for v in result.value)
                 assert not result.is_certified
 
 
 @pytest.mark.parametrize(
-    "name", ["spearman-rho", "concordance-index", "kaplan-meier", "log-rank", "kolmogorov-smirnov", "gini-index"]
+    "name",
+    [
+        "spearman-rho",
+        "concordance-index",
+        "kaplan-meier",
+        "log-rank",
+        "kolmogorov-smirnov",
+        "gini-index",
+    ],
 )
 def test_the_value_without_noise_is_within_low_and_high_with_noise(name: str) -> None:
     """Of 30 draws in all but 6: with the promised 95 % each, that fails for one seed in 3000."""
@@ -291,7 +358,9 @@ def test_a_log_rank_test_with_noise_rejects_as_often_as_it_says() -> None:
     """Of 100 data sets without a difference 5 have p < 0.05; more than 14 would have one seed in 10,000."""
     layout, rng, rejected = layout_of("log-rank", 16), np.random.default_rng(4), 0
     for _ in range(100):
-        x = np.column_stack([rng.exponential(size=600), rng.random(600) < 0.7, rng.choice([-1.0, 1.0], 600)])
+        x = np.column_stack(
+            [rng.exponential(size=600), rng.random(600) < 0.7, rng.choice([-1.0, 1.0], 600)]
+        )
         totals = layout.sums(x) / 2.0**BITS + 3.0 * rng.normal(size=layout.size)
         (result,) = layout.results(totals, noise_variance=9.0)
         rejected += result.value[1] < 0.05
@@ -313,13 +382,21 @@ def test_values_of_sketches_alone_are_those_of_others() -> None:
         false, true, _ = roc_curve(label, score, drop_intermediate=False)
         rates = [0.01, 0.05, *np.arange(1, 10) / 10]
         wanted = [true[false <= rate + 1e-12].max() for rate in rates]
-        np.testing.assert_allclose(gosta.exact(table, "roc-curve", label="label", score="score"), wanted)
+        np.testing.assert_allclose(
+            gosta.exact(table, "roc-curve", label="label", score="score"), wanted
+        )
         largest = ks_2samp(score[label == 1], score[label == 0]).statistic
-        assert gosta.exact(table, "kolmogorov-smirnov", label="label", score="score") == pytest.approx(largest)
+        assert gosta.exact(
+            table, "kolmogorov-smirnov", label="label", score="score"
+        ) == pytest.approx(largest)
         deciles = np.quantile(time, np.arange(1, 10) / 10, method="inverted_cdf")
         np.testing.assert_array_equal(gosta.exact(table, "quantiles", columns="time"), deciles)
-        test = logrank_test(time[label == 1], time[label == 0], event[label == 1], event[label == 0])
-        np.testing.assert_allclose(gosta.exact(table, "log-rank", label="label"), [test.test_statistic, test.p_value])
+        test = logrank_test(
+            time[label == 1], time[label == 0], event[label == 1], event[label == 0]
+        )
+        np.testing.assert_allclose(
+            gosta.exact(table, "log-rank", label="label"), [test.test_statistic, test.p_value]
+        )
         layout = layout_of("kaplan-meier", 20)
         x = np.column_stack([time, event]).astype(float)
         curve = KaplanMeierFitter().fit(time, event)

@@ -98,13 +98,18 @@ def test_value_is_the_double_loop(
 @every
 @SHORT
 @given(rows=many_rows(coarse) | many_rows(fine))
-def test_fast_row_sums_are_those_of_all_pairs(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
+def test_fast_row_sums_are_those_of_all_pairs(
+    statistic: Statistic, rows: list[tuple[float, ...]]
+) -> None:
     x = encoded(statistic, make_data(rows))
     fast = statistic.fast(x) if statistic.fast else None
     if fast is None:
         return
     options = statistic.options_by_part({})["kernel"]
-    slow, diagonal = all_pairs.row_sums(statistic, x, options), all_pairs.diagonal(statistic, x, options)
+    slow, diagonal = (
+        all_pairs.row_sums(statistic, x, options),
+        all_pairs.diagonal(statistic, x, options),
+    )
     scale = np.abs(slow).max(axis=0) + 1e-300
     np.testing.assert_allclose(fast.sums / scale, slow / scale, rtol=0, atol=1e-11)
     assert fast.diagonal is not None
@@ -114,7 +119,9 @@ def test_fast_row_sums_are_those_of_all_pairs(statistic: Statistic, rows: list[t
 @every
 @SHORT
 @given(rows=st.lists(st.tuples(coarse, coarse, flag, flag), min_size=2, max_size=2))
-def test_kernel_is_symmetric_unless_local(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
+def test_kernel_is_symmetric_unless_local(
+    statistic: Statistic, rows: list[tuple[float, ...]]
+) -> None:
     x, y = encoded(statistic, make_data(rows)).tolist()
     if statistic.local is None:
         assert statistic(x, y) == statistic(y, x)
@@ -124,7 +131,12 @@ def test_kernel_is_symmetric_unless_local(statistic: Statistic, rows: list[tuple
 def test_standard_error_is_that_of_the_jackknife(statistic: Statistic) -> None:
     """Leaving rows out one by one, each sample on its own, gives the standard error; of ratios, but for O(1/n)."""
     rng = np.random.default_rng(3)
-    rows = [tuple(row) for row in np.round(np.column_stack([rng.gamma(2, 1, (17, 2)), rng.integers(0, 2, (17, 2))]), 1)]
+    rows = [
+        tuple(row)
+        for row in np.round(
+            np.column_stack([rng.gamma(2, 1, (17, 2)), rng.integers(0, 2, (17, 2))]), 1
+        )
+    ]
     data = make_data(rows)
     if statistic.total or statistic.no_interval:
         with pytest.raises(InputError, match=r"is a count|has no interval"):
@@ -137,8 +149,17 @@ def test_standard_error_is_that_of_the_jackknife(statistic: Statistic) -> None:
     sample = x[:, statistic.sample_index] if statistic.sample_index is not None else np.ones(len(x))
     parts = [without[sample == s] for s in set(sample)]
     error = np.sqrt(sum((len(p) - 1) / len(p) * ((p - p.mean()) ** 2).sum() for p in parts))
-    ratios = {"concordance-index", "gini-index", "energy-distance", "mmd", "somers-d", "goodman-kruskal-gamma"}
-    assert estimate.standard_error == pytest.approx(error, rel=4 / len(x) if statistic.name in ratios else 1e-8)
+    ratios = {
+        "concordance-index",
+        "gini-index",
+        "energy-distance",
+        "mmd",
+        "somers-d",
+        "goodman-kruskal-gamma",
+    }
+    assert estimate.standard_error == pytest.approx(
+        error, rel=4 / len(x) if statistic.name in ratios else 1e-8
+    )
     # A squared distance can be found to be negative, and is not in a population.
     value = max(estimate.value, 0.0) if statistic.scale == "distance" else estimate.value
     assert statistic.bounds[0] <= estimate.low <= value <= estimate.high <= statistic.bounds[1]
@@ -149,11 +170,18 @@ def test_nodes_have_the_interval_of_the_rows(statistic: Statistic) -> None:
     """From the exact means of products that nodes estimate, the formula gives the interval of `exact`."""
     rng = np.random.default_rng(8)
     data = make_data(
-        [(*row, *flags) for row, flags in zip(rng.gamma(2, 1, (30, 2)), rng.integers(0, 2, (30, 2)), strict=True)]
+        [
+            (*row, *flags)
+            for row, flags in zip(
+                rng.gamma(2, 1, (30, 2)), rng.integers(0, 2, (30, 2)), strict=True
+            )
+        ]
     )
     x = statistic.encode_rows(data, {})
     if statistic.total or statistic.local is not None or statistic.no_interval:
-        with pytest.raises(InputError, match=r"is a count|nodes cannot compute its interval|has no interval"):
+        with pytest.raises(
+            InputError, match=r"is a count|nodes cannot compute its interval|has no interval"
+        ):
             Estimand(statistic, x).with_interval(0.9).pooled_intervals()[0]
         return
     estimate = measure(data, statistic, interval=0.9).value
@@ -163,10 +191,15 @@ def test_nodes_have_the_interval_of_the_rows(statistic: Statistic) -> None:
 
 
 @every
-def test_rows_in_any_order_and_any_block(statistic: Statistic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_in_any_order_and_any_block(
+    statistic: Statistic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The value does not depend on the order of rows, nor on the size of blocks."""
     rng = np.random.default_rng(4)
-    rows = [tuple(row) for row in np.column_stack([rng.gamma(2, 1, (90, 2)), rng.integers(0, 2, (90, 2))])]
+    rows = [
+        tuple(row)
+        for row in np.column_stack([rng.gamma(2, 1, (90, 2)), rng.integers(0, 2, (90, 2))])
+    ]
     once = measure(make_data(rows), statistic).value
     monkeypatch.setattr(all_pairs, "NUMBERS_PER_BLOCK", 700)
     monkeypatch.setattr(all_pairs, "NUMBERS_PER_TILE", 32)
@@ -182,7 +215,10 @@ def test_without_numba_the_value_is_the_same(
     if (statistic.total or statistic.no_interval) and interval is not None:
         return
     rng = np.random.default_rng(5)
-    rows = [tuple(row) for row in np.column_stack([rng.gamma(2, 1, (40, 2)), rng.integers(0, 2, (40, 2))])]
+    rows = [
+        tuple(row)
+        for row in np.column_stack([rng.gamma(2, 1, (40, 2)), rng.integers(0, 2, (40, 2))])
+    ]
     data = make_data(rows)
 
     def values() -> list[Any]:
@@ -254,7 +290,9 @@ def test_rows_of_classes_that_do_not_exist_are_not_valid() -> None:
 
 def test_ranges_of_a_wrong_number_are_an_error() -> None:
     wrong = replace(STATISTICS["auc"], mean_ranges=((0.0, 2.0),))
-    with pytest.raises(InputError, match="auc: mean_ranges has 1 pairs; one pair of numbers for each of 2 means"):
+    with pytest.raises(
+        InputError, match="auc: mean_ranges has 1 pairs; one pair of numbers for each of 2 means"
+    ):
         assert Estimand(wrong, np.ones((2, 2))).mean_bounds is not None
 
 

@@ -37,17 +37,25 @@ def make_schedule(seed: int) -> tuple[str, list[Fault]]:
             ["lose", "repeat", "delay", "crash after message"] * 2
             + ["crash before write", "crash after write", "full write", "partition", "crash"]
         )
-        at = rng.uniform(0, FAULT_SECONDS) if kind in ("partition", "crash") else rng.randrange(1, 120)
+        at = (
+            rng.uniform(0, FAULT_SECONDS)
+            if kind in ("partition", "crash")
+            else rng.randrange(1, 120)
+        )
         node = "" if "message" in kind else rng.choice(names)
         faults.append(Fault(kind, at, node, rng.choice([0.02, 0.3, 1.0, 3.0])))
     return graph, faults
 
 
-def run_schedule(graph: str, faults: list[Fault], seed: int, protocol: str = "tracking") -> VirtualNetwork:
+def run_schedule(
+    graph: str, faults: list[Fault], seed: int, protocol: str = "tracking"
+) -> VirtualNetwork:
     """Run a schedule of faults, then a quiet time; check the invariants several times."""
     nodes, edges = GRAPHS[graph]
     rows = 1 if protocol == "carried-means" else None  # at each node
-    network = VirtualNetwork([part[:rows] for part in PARTS[:nodes]], edges, faults, seed, protocol=protocol)
+    network = VirtualNetwork(
+        [part[:rows] for part in PARTS[:nodes]], edges, faults, seed, protocol=protocol
+    )
     for second in np.linspace(1.0, FAULT_SECONDS, 4):
         network.clock.run(second)
         network.check()
@@ -56,8 +64,13 @@ def run_schedule(graph: str, faults: list[Fault], seed: int, protocol: str = "tr
     network.clock.run(FAULT_SECONDS + QUIET_SECONDS)
     network.check()
     assert sorted(network.nodes) == network.names
-    after = {name: (node.peer.epoch, node.peer.estimator.exchanges) for name, node in network.nodes.items()}
-    assert all(after[name] > before[name] and after[name][1] for name in network.names), "a node is stuck"
+    after = {
+        name: (node.peer.epoch, node.peer.estimator.exchanges)
+        for name, node in network.nodes.items()
+    }
+    assert all(after[name] > before[name] and after[name][1] for name in network.names), (
+        "a node is stuck"
+    )
     epochs = {peer.epoch for peer in network.peers.values()}
     assert len(epochs) == 1
     assert epochs == {1} or network.events["exchange abandoned"], "a new epoch without a reason"
@@ -101,7 +114,9 @@ def test_nothing_is_lost_or_duplicated_under_faults(block: int) -> None:
         error = find_error(graph, faults, seed)
         if error is not None:
             few = shrink(faults, lambda some: find_error(graph, some, seed) is not None)  # noqa: B023
-            pytest.fail(f"seed {seed} on {graph}: {error or 'AssertionError'}; shortest schedule: {few}")
+            pytest.fail(
+                f"seed {seed} on {graph}: {error or 'AssertionError'}; shortest schedule: {few}"
+            )
 
 
 @pytest.mark.parametrize("kind", ["crash before write", "crash after write"])

@@ -22,7 +22,9 @@ from pyarrow import feather
 import gosta
 from gosta.datasets import files, load
 
-FRAME = pd.DataFrame({"risk": [0.1, 0.4, 0.35, 0.8], "age": [61, 54, 70, 66], "ill": ["no", "no", "yes", "yes"]})
+FRAME = pd.DataFrame(
+    {"risk": [0.1, 0.4, 0.35, 0.8], "age": [61, 54, 70, 66], "ill": ["no", "no", "yes", "yes"]}
+)
 
 
 @pytest.fixture
@@ -57,14 +59,22 @@ def test_formats(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.xlsx", "t.jsonl", "t.feather", "t.parquet"])
-def test_standard_input(name: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input(
+    name: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = write(FRAME, tmp_path / name).read_bytes()
     source = SimpleNamespace(buffer=io.BytesIO(content), isatty=lambda: False)
     monkeypatch.setattr(sys, "stdin", source)
     code, out, _ = run("exact", "-", "-s", "auc", "--score", "risk", "--label", "ill", "--json")
-    assert (code, json.loads(out)["value"], json.loads(out)["data"]) == (0, 0.75, "the standard input")
+    assert (code, json.loads(out)["value"], json.loads(out)["data"]) == (
+        0,
+        0.75,
+        "the standard input",
+    )
     source.buffer = io.BytesIO(b"a,b\n1\n")
-    assert run("exact", "-")[2] == "gosta: the standard input, line 2: 1 values where 2 are expected\n"
+    assert (
+        run("exact", "-")[2] == "gosta: the standard input, line 2: 1 values where 2 are expected\n"
+    )
     source.isatty = lambda: True
     assert "pipe a file into it" in run("exact", "-")[2]
 
@@ -74,16 +84,24 @@ def test_folders_and_several_files(tmp_path: Path, run: Any) -> None:
     write(FRAME[2:][["ill", "age", "risk"]], tmp_path / "b.parquet")
     (tmp_path / "notes.md").write_text("not data")
     (tmp_path / "_SUCCESS").write_text("")
-    for source in (tmp_path, str(tmp_path / "*.[cp]*"), [tmp_path / "a.csv", tmp_path / "b.parquet"]):
+    for source in (
+        tmp_path,
+        str(tmp_path / "*.[cp]*"),
+        [tmp_path / "a.csv", tmp_path / "b.parquet"],
+    ):
         data = load(source)
         assert (len(data), data.files, data.features) == (4, "file", ("risk", "age", "ill"))
         assert data.columns["file"].tolist() == ["a.csv", "a.csv", "b.parquet", "b.parquet"]
         assert gosta.exact(data, "auc", score="risk", label="ill") == 0.75
-    out = run("exact", tmp_path / "a.csv", tmp_path / "b.parquet", "-s", "variance:risk", "--by", "file")[1]
+    out = run(
+        "exact", tmp_path / "a.csv", tmp_path / "b.parquet", "-s", "variance:risk", "--by", "file"
+    )[1]
     assert "2 files, 4 rows" in out
     assert "b.parquet" in out
     write(FRAME.drop(columns="age"), tmp_path / "c.csv")
-    with pytest.raises(gosta.DataError, match=r"c\.csv lacks the column 'age' of .*a\.csv; all files need the same"):
+    with pytest.raises(
+        gosta.DataError, match=r"c\.csv lacks the column 'age' of .*a\.csv; all files need the same"
+    ):
         load(tmp_path)
     with pytest.raises(gosta.DataError, match="no file matches"):
         load(str(tmp_path / "*.nothing"))
@@ -99,7 +117,9 @@ def test_separator_decimal_sign_and_encoding(
     monkeypatch.setattr(files, "MAX_PLAIN_BYTES", max_plain_bytes)
     path = tmp_path / "t.csv"
     path.write_bytes(TEXT.encode("latin-1"))
-    with pytest.raises(gosta.DataError, match="not text in UTF-8; name its encoding, such as --encoding latin-1"):
+    with pytest.raises(
+        gosta.DataError, match="not text in UTF-8; name its encoding, such as --encoding latin-1"
+    ):
         load(path)
     data = load(path, decimal=",", encoding="latin-1")
     assert data.to_floats(["mark"]).ravel().tolist() == [1.5, 2.5, 4.0]
@@ -109,7 +129,9 @@ def test_separator_decimal_sign_and_encoding(
     path.write_text("a:b\n1:2\n3:4\n")
     assert load(path, sep=":").to_floats(["b"]).ravel().tolist() == [2.0, 4.0]
     path.write_text("a;b\n1,5;2\n2,5;4\n")
-    with pytest.raises(gosta.DataError, match="'1,5' in row 1 where a number is needed; if commas are decimal"):
+    with pytest.raises(
+        gosta.DataError, match="'1,5' in row 1 where a number is needed; if commas are decimal"
+    ):
         gosta.exact(path, "variance", columns="a")
     path.write_text("1,5;2\n2,5;4\n")
     assert load(path, decimal=",").columns["0"].tolist() == [1.5, 2.5]
@@ -119,7 +141,10 @@ def test_separator_decimal_sign_and_encoding(
     ("options", "words"),
     [
         ({"sep": "::"}, "sep = '::' must be one character"),
-        ({"sep": ",", "decimal": ","}, "sep = ',' must be one character, not a quote nor the decimal sign ','"),
+        (
+            {"sep": ",", "decimal": ","},
+            "sep = ',' must be one character, not a quote nor the decimal sign ','",
+        ),
         ({"decimal": "'"}, 'decimal = "\'" must be . or ,'),
         ({"encoding": "latin-99"}, "encoding = 'latin-99' is not known"),
         ({"header": "maybe"}, "header = 'maybe' must be yes, no or auto"),
@@ -140,18 +165,30 @@ def test_options_of_files_are_for_files() -> None:
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 def test_first_lines_are_said_and_doubted(suffix: str, tmp_path: Path) -> None:
     def made(*rows: list[Any], **options: Any) -> gosta.Data:
-        path = write(pd.DataFrame(rows[1:], columns=rows[0], dtype=object), tmp_path / f"t.{suffix}")
+        path = write(
+            pd.DataFrame(rows[1:], columns=rows[0], dtype=object), tmp_path / f"t.{suffix}"
+        )
         return load(path, **options)
 
     years = made([2019, 2020], [3, 4], [5, 6])
     assert (years.has_header, len(years)) == (False, 3)
-    assert "(2019, 2020) holds numbers only and is taken for data; say --header no, or yes" in years.doubts[0]
+    assert (
+        "(2019, 2020) holds numbers only and is taken for data; say --header no, or yes"
+        in years.doubts[0]
+    )
     named = made([2019, 2020], [3, 4], [5, 6], header="yes")
-    assert (list(named.columns), len(named), named.has_header, named.doubts) == (["2019", "2020"], 2, True, ())
+    assert (list(named.columns), len(named), named.has_header, named.doubts) == (
+        ["2019", "2020"],
+        2,
+        True,
+        (),
+    )
     assert made([2019, 2020], [3, 4], header="no").doubts == ()
     data = made(["f", 61], ["m", 54], ["f", 70])
     assert data.has_header
-    assert "the first line is taken for names, though 'f' is also a value below it" in data.doubts[0]
+    assert (
+        "the first line is taken for names, though 'f' is also a value below it" in data.doubts[0]
+    )
     assert list(made(["f", 61], ["m", 54], header="no").columns) == ["0", "1"]
     assert "though '61' is a number" in made(["f", 61], ["m", 54], ["m", 70]).doubts[0]
     assert made(["sex", "age"], ["m", 54], ["f", 70]).doubts == ()
@@ -161,7 +198,9 @@ def test_doubts_are_shown(run: Any, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("2019,2020\n1,2\n3,5\n")
     shown = run("exact", tmp_path / "t.csv", "-s", "covariance")[1]
     assert "warning: the first line (2019, 2020) holds numbers only and is taken for data" in shown
-    record = json.loads(run("exact", tmp_path / "t.csv", "-s", "covariance", "--header", "yes", "--json")[1])
+    record = json.loads(
+        run("exact", tmp_path / "t.csv", "-s", "covariance", "--header", "yes", "--json")[1]
+    )
     assert (record["assumed"]["header"], record["n"], record["warnings"]) == (True, 2, [])
 
 
@@ -178,12 +217,21 @@ def test_excel(tmp_path: Path) -> None:
     book.save(path)
     data = load(path)
     assert (list(data.columns), len(data)) == (["day", "x", "y"], 2)
-    assert data.doubts == ("the sheet 'first' is read, the first of first, second; name one with --sheet",)
-    np.testing.assert_array_equal(data.select(drop_missing=True).to_floats(["x", "y"]), [[1.0, np.nan], [2.5, 3.0]])
+    assert data.doubts == (
+        "the sheet 'first' is read, the first of first, second; name one with --sheet",
+    )
+    np.testing.assert_array_equal(
+        data.select(drop_missing=True).to_floats(["x", "y"]), [[1.0, np.nan], [2.5, 3.0]]
+    )
     assert load(path, sheet="second").columns["z"].tolist() == [7]
-    with pytest.raises(gosta.InputError, match=r"unknown sheet of .* 'secnd'; did you mean 'second'"):
+    with pytest.raises(
+        gosta.InputError, match=r"unknown sheet of .* 'secnd'; did you mean 'second'"
+    ):
         load(path, sheet="secnd")
-    with pytest.raises(gosta.DataError, match="the date '2024-01-02 00:00:00' in row 1 where a number is needed; turn"):
+    with pytest.raises(
+        gosta.DataError,
+        match="the date '2024-01-02 00:00:00' in row 1 where a number is needed; turn",
+    ):
         gosta.exact(path, "variance", columns="day")
     path.write_bytes(b"nothing")
     with pytest.raises(gosta.DataError, match="it is no Excel file"):
@@ -193,7 +241,10 @@ def test_excel(tmp_path: Path) -> None:
         load(tmp_path / "t.xls")
     book.create_sheet("cover", 0)
     book.save(path)
-    with pytest.raises(gosta.DataError, match=r"no rows in its first sheet, 'cover'; name another with --sheet: first"):
+    with pytest.raises(
+        gosta.DataError,
+        match=r"no rows in its first sheet, 'cover'; name another with --sheet: first",
+    ):
         load(path)
 
 
@@ -210,7 +261,9 @@ def test_excel(tmp_path: Path) -> None:
     ids=["iso", "german", "time", "pandas", "time zone", "arrow"],
 )
 def test_dates_are_refused_with_a_way_out(column: Any) -> None:
-    with pytest.raises(gosta.DataError, match=r"date.* where .*number.* needed; turn them into numbers first"):
+    with pytest.raises(
+        gosta.DataError, match=r"date.* where .*number.* needed; turn them into numbers first"
+    ):
         gosta.exact({"day": column, "x": [1.0, 2.0]}, "variance", columns="day")
 
 
@@ -270,14 +323,27 @@ def test_statistics_that_fit_a_file(run: Any, tmp_path: Path) -> None:
     commands = {one["name"]: one["command"] for one in found}
     file = f"gosta exact '{path}' -s"
     assert commands["auc"] == f"{file} auc --score risk --label arm --positive case --sep ';'"
-    assert commands["roc-curve"] == f"{file} roc-curve --score risk --label arm --positive case --sep ';'"
+    assert (
+        commands["roc-curve"]
+        == f"{file} roc-curve --score risk --label arm --positive case --sep ';'"
+    )
     assert commands["variance"] == f"{file} variance --columns age --drop-missing --sep ';'"
     assert commands["gini-index"] == f"{file} gini-index --columns age --drop-missing --sep ';'"
-    assert commands["concordance-index"] == f"{file} concordance-index --columns days,event,risk --sep ';'"
+    assert (
+        commands["concordance-index"]
+        == f"{file} concordance-index --columns days,event,risk --sep ';'"
+    )
     assert commands["log-rank"] == f"{file} log-rank --columns days,event --label arm --sep ';'"
     assert not [one for one in found if bool(one["command"]) == bool(one["reason"])]
     for one in found:
-        if one["name"] in ("auc", "gini-index", "kendall-tau", "roc-curve", "log-rank", "quantiles"):
+        if one["name"] in (
+            "auc",
+            "gini-index",
+            "kendall-tau",
+            "roc-curve",
+            "log-rank",
+            "quantiles",
+        ):
             code, _, error = run(*shlex.split(one["command"])[1:])
             assert (code, error) == (0, ""), one["command"]
     shown = run("statistics", "--for", path, "--sep", ";")[1]
@@ -292,7 +358,17 @@ def test_the_positive_class_of_curves_is_said(run: Any, tmp_path: Path) -> None:
         shown = run("exact", path, "-s", "roc-curve", "--score", "risk", "--label", "ill", *more)[1]
         assert "positive class: control, against case" in shown
         assert "the names suggest 'case': --positive case" in shown
-        right = run("exact", path, "-s", "roc-curve", "--score", "risk", "--label", "ill", "--positive", "case", *more)[
-            1
-        ]
+        right = run(
+            "exact",
+            path,
+            "-s",
+            "roc-curve",
+            "--score",
+            "risk",
+            "--label",
+            "ill",
+            "--positive",
+            "case",
+            *more,
+        )[1]
         assert "warning" not in right

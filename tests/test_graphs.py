@@ -174,7 +174,9 @@ def test_random_regular_edges_are_uniform() -> None:
 
 def test_barabasi_albert_agrees_with_networkx() -> None:
     ours = np.array([graphs.barabasi_albert(300, 2, seed=seed).degrees for seed in range(60)])
-    theirs = np.array([[d for _, d in nx.barabasi_albert_graph(300, 2, seed=seed).degree] for seed in range(60)])
+    theirs = np.array(
+        [[d for _, d in nx.barabasi_albert_graph(300, 2, seed=seed).degree] for seed in range(60)]
+    )
     assert (ours.sum(axis=1) == theirs.sum(axis=1)).all()
     assert ours.min() >= 1
     hubs = stats.ks_2samp(ours.max(axis=1), theirs.max(axis=1))
@@ -187,7 +189,9 @@ def test_geometric_joins_near_points() -> None:
     graph = graphs.geometric(60, 0.4, seed=2)
     points = np.random.default_rng(2).random((60, 2))  # the first draw, which is connected
     near = np.linalg.norm(points[:, None] - points, axis=2) <= 0.4
-    assert pair_set(graph) == {(i, j) for i, j in itertools.combinations(range(60), 2) if near[i, j]}
+    assert pair_set(graph) == {
+        (i, j) for i, j in itertools.combinations(range(60), 2) if near[i, j]
+    }
 
 
 @pytest.mark.parametrize("name", RANDOM)
@@ -200,7 +204,9 @@ def test_the_seed_determines_the_graph(name: str) -> None:
     assert not np.array_equal(one, other)
 
 
-def test_barabasi_albert_is_the_same_compiled_and_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_barabasi_albert_is_the_same_compiled_and_interpreted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plain = graphs.barabasi_albert(500, 3, seed=4)
     monkeypatch.setattr(drawing, "MAX_PLAIN_ENDS", 0)
     compiled = graphs.barabasi_albert(500, 3, seed=4)
@@ -210,7 +216,9 @@ def test_barabasi_albert_is_the_same_compiled_and_interpreted(monkeypatch: pytes
 @given(st.integers(2, 40), st.data())
 def test_components_agree_with_networkx(n: int, data: st.DataObject) -> None:
     node = st.integers(0, n - 1)
-    edges = data.draw(st.lists(st.tuples(node, node).filter(lambda pair: pair[0] != pair[1]), max_size=60))
+    edges = data.draw(
+        st.lists(st.tuples(node, node).filter(lambda pair: pair[0] != pair[1]), max_size=60)
+    )
     theirs = nx.Graph(edges)
     theirs.add_nodes_from(range(n))
     graph = Graph("drawn", n, np.array(edges, dtype=np.int32).reshape(-1, 2))
@@ -319,11 +327,17 @@ def connected(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[float]]
     joined = dict.fromkeys(tree + [(min(e), max(e)) for e in more if e[0] != e[1]])
     edges = [edge if draw(st.booleans()) else edge[::-1] for edge in joined]
     weights = st.floats(1e-6, 1e6)
-    return n, draw(st.permutations(edges)), draw(st.lists(weights, min_size=len(edges), max_size=len(edges)))
+    return (
+        n,
+        draw(st.permutations(edges)),
+        draw(st.lists(weights, min_size=len(edges), max_size=len(edges))),
+    )
 
 
 @given(connected(), st.booleans())
-def test_edges_round_trip(parts: tuple[int, list[tuple[int, int]], list[float]], weighted: bool) -> None:
+def test_edges_round_trip(
+    parts: tuple[int, list[tuple[int, int]], list[float]], weighted: bool
+) -> None:
     n, edges, weights = parts
     graph = graphs.from_edges(edges, weights=weights if weighted else None)
     assert (graph.n, graph.m) == (n, len(edges))
@@ -339,7 +353,12 @@ def test_edges_round_trip(parts: tuple[int, list[tuple[int, int]], list[float]],
         assert again.weights.tolist() == weights
 
 
-@given(connected(), st.booleans(), st.sampled_from([" ", ",", ";", "\t", " , "]), st.sampled_from(["", "# why\n\n"]))
+@given(
+    connected(),
+    st.booleans(),
+    st.sampled_from([" ", ",", ";", "\t", " , "]),
+    st.sampled_from(["", "# why\n\n"]),
+)
 def test_files_round_trip(
     tmp_path_factory: pytest.TempPathFactory,
     parts: tuple[int, list[tuple[int, int]], list[float]],
@@ -355,7 +374,9 @@ def test_files_round_trip(
     assert graph.edges is not None
     assert graph.edges.tolist() == [list(edge) for edge in edges]
     assert graph.name == str(path)
-    assert (None if graph.weights is None else graph.weights.tolist()) == (weights if weighted else None)
+    assert (None if graph.weights is None else graph.weights.tolist()) == (
+        weights if weighted else None
+    )
 
 
 @pytest.mark.parametrize(
@@ -370,7 +391,9 @@ def test_files_round_trip(
         ("\ufeff0\t1\r\n1\t2\r\n", [[0, 1], [1, 2]], None),
     ],
 )
-def test_kinds_of_files(text: str, edges: list[list[int]], weights: list[float] | None, tmp_path: Path) -> None:
+def test_kinds_of_files(
+    text: str, edges: list[list[int]], weights: list[float] | None, tmp_path: Path
+) -> None:
     path = tmp_path / "graph.txt"
     path.write_text(text, encoding="utf-8")
     graph = graphs.read(path)
@@ -386,7 +409,10 @@ def test_kinds_of_files(text: str, edges: list[list[int]], weights: list[float] 
         (b"# nothing\n", r"g\.csv has no edges"),
         (b"from,to\n", r"g\.csv has no edges"),
         (b"0,1\n# so\n1,1\n", r"g\.csv, line 3: an edge from a node to itself"),
-        (b"0,1\n1,2\n\n1,0\n", r"g\.csv, line 4: the same edge as .*g\.csv, line 1; give each edge once"),
+        (
+            b"0,1\n1,2\n\n1,0\n",
+            r"g\.csv, line 4: the same edge as .*g\.csv, line 1; give each edge once",
+        ),
         (b"a,b\nb,c\nb,c\n", r"line 3: the same edge as .*line 2"),
         (b"0,1\n1,2,3\n", r"line 2: 3 values where 2 are expected"),
         (b"0,1,2\n1,2\n", r"line 2: 2 values where 3 are expected"),
@@ -416,7 +442,9 @@ def test_parameters_of_a_family_follow_its_name() -> None:
     assert named.name == "watts-strogatz:k=8,p=0.1"
     assert pair_set(named) == pair_set(families.watts_strogatz(100, 8, 0.1, seed=3))
     assert set(graphs.load("random-regular:degree=6", 50).degrees) == {6}
-    names = {name: list(family.parameters) for name, family in graphs.GRAPHS.items() if family.parameters}
+    names = {
+        name: list(family.parameters) for name, family in graphs.GRAPHS.items() if family.parameters
+    }
     assert names == {
         "watts-strogatz": ["k", "p"],
         "erdos-renyi": ["p"],
@@ -424,12 +452,22 @@ def test_parameters_of_a_family_follow_its_name() -> None:
         "barabasi-albert": ["m"],
         "geometric": ["radius"],
     }
-    says("unknown parameter 'q'; the parameters of watts-strogatz are k and p", graphs.load, "watts-strogatz:q=1", 9)
+    says(
+        "unknown parameter 'q'; the parameters of watts-strogatz are k and p",
+        graphs.load,
+        "watts-strogatz:q=1",
+        9,
+    )
     says("unknown parameter 'k'; torus has none", graphs.load, "torus:k=3", 9)
     says("k = '2.5' must be a whole number", graphs.load, "watts-strogatz:k=2.5", 9)
     says("radius = 'wide' must be a number", graphs.load, "geometric:radius=wide", 9)
     says("p = 2.0 must lie between 0 and 1", graphs.load, "erdos-renyi:p=2", 9)
-    says("unknown graph or file 'wats-strogatz'; did you mean 'watts-st", graphs.load, "wats-strogatz:k=8", 9)
+    says(
+        "unknown graph or file 'wats-strogatz'; did you mean 'watts-st",
+        graphs.load,
+        "wats-strogatz:k=8",
+        9,
+    )
 
 
 def test_missing_files(tmp_path: Path) -> None:
@@ -458,7 +496,11 @@ def test_networkx_graphs() -> None:
 def test_graphs_go_to_networkx_and_back(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graphs.make(family, 12)
     theirs = graph.to_networkx()
-    assert (theirs.name, theirs.number_of_nodes(), theirs.number_of_edges()) == (graph.name, graph.n, graph.m)
+    assert (theirs.name, theirs.number_of_nodes(), theirs.number_of_edges()) == (
+        graph.name,
+        graph.n,
+        graph.m,
+    )
     back = graphs.load(theirs)
     assert (back.name, back.weights) == (graph.name, None)
     assert np.array_equal(back.degrees, graph.degrees)
@@ -467,11 +509,17 @@ def test_graphs_go_to_networkx_and_back(family: str, monkeypatch: pytest.MonkeyP
     assert back.edges is not None
     assert again.edges is not None
     assert again.weights is not None
-    rates = {frozenset(edge): rate for edge, rate in zip(back.edges.tolist(), range(1, graph.m + 1), strict=True)}
-    assert {frozenset(e): w for e, w in zip(again.edges.tolist(), again.weights, strict=True)} == rates
+    rates = {
+        frozenset(edge): rate
+        for edge, rate in zip(back.edges.tolist(), range(1, graph.m + 1), strict=True)
+    }
+    assert {
+        frozenset(e): w for e, w in zip(again.edges.tolist(), again.weights, strict=True)
+    } == rates
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(
-        MissingExtraError, match=r"Graph.to_networkx needs .*; install it with: pip install 'gosta\[netw"
+        MissingExtraError,
+        match=r"Graph.to_networkx needs .*; install it with: pip install 'gosta\[netw",
     ):
         graph.to_networkx()
 
@@ -509,16 +557,33 @@ def test_invalid_sparse_matrices() -> None:
     says(r"shape \(2, 3\)", graphs.load, sparse.csr_array((2, 3)))
     says("not symmetric", graphs.load, sparse.csr_array(np.array([[0, 1], [0, 0]])))
     says("not symmetric", graphs.load, sparse.csr_array(np.array([[0, 1], [2, 0]])))
-    says(r"has 4 at \[1, 1\]; leave self-loops out", graphs.load, sparse.csr_array(np.array([[0, 1], [1, 4]])))
-    says(r"matrix\[0, 1\]: weight -1.0 is not positive", graphs.load, sparse.csr_array(np.array([[0, -1], [-1, 0]])))
+    says(
+        r"has 4 at \[1, 1\]; leave self-loops out",
+        graphs.load,
+        sparse.csr_array(np.array([[0, 1], [1, 4]])),
+    )
+    says(
+        r"matrix\[0, 1\]: weight -1.0 is not positive",
+        graphs.load,
+        sparse.csr_array(np.array([[0, -1], [-1, 0]])),
+    )
     says("complex", graphs.load, sparse.csr_array(np.array([[0, 1j], [1j, 0]])))
-    says("3 components of 2, 1 and 1", graphs.load, sparse.csr_array(([1, 1], ([0, 1], [1, 0])), shape=(4, 4)))
+    says(
+        "3 components of 2, 1 and 1",
+        graphs.load,
+        sparse.csr_array(([1, 1], ([0, 1], [1, 0])), shape=(4, 4)),
+    )
 
 
 def test_invalid_edges() -> None:
     says("edge 1 .*an edge from a node to itself", graphs.from_edges, [[0, 1], [1, 1]])
     says("edge 2 .*the same edge as edges, edge 0", graphs.from_edges, [[0, 1], [1, 2], [1, 0]])
-    says("edge 1 .*there is no node 2; the 2 nodes are numbered 0 to 1", graphs.from_edges, [[0, 1], [1, 2]], n=2)
+    says(
+        "edge 1 .*there is no node 2; the 2 nodes are numbered 0 to 1",
+        graphs.from_edges,
+        [[0, 1], [1, 2]],
+        n=2,
+    )
     says("run from -1 to 1", graphs.from_edges, [[0, -1], [1, 0]])
     says("run from 0 to inf", graphs.from_edges, [[0, np.inf], [1, 0]])
     says("whole numbers from 0", graphs.from_edges, [[0, 0.5], [1, 0]])
@@ -529,7 +594,12 @@ def test_invalid_edges() -> None:
     says(r"list of shape \(1, 4\) is not a graph; give a name", graphs.load, [[0, 1, 2, 3]])
     says("NoneType of shape", graphs.load, None)
     says(r"weights of shape \(1,\) for 2 edges", graphs.from_edges, [[0, 1], [1, 2]], weights=[1])
-    says("edge 1 .*weight inf is not positive and finite", graphs.from_edges, [[0, 1], [1, 2]], weights=[1, np.inf])
+    says(
+        "edge 1 .*weight inf is not positive and finite",
+        graphs.from_edges,
+        [[0, 1], [1, 2]],
+        weights=[1, np.inf],
+    )
     says("weights are not all numbers", graphs.from_edges, [[0, 1]], weights=["x"])
     says("2 components of 2 and 1", graphs.from_edges, [[0, 1]], n=3)
     says("n = 2.5 must be a whole number", graphs.from_edges, [[0, 1]], n=2.5)
@@ -557,8 +627,18 @@ def test_names_and_sizes() -> None:
     )
     says(r"torus: 8 nodes .*; take n=9 \(--n 9\), or another graph", graphs.make, "torus", 8)
     says("grid: 7 nodes .* 6 and 8", graphs.make, "grid", 7)
-    says("hypercube: 1000 nodes are not a power of two.* 512 and 1024", graphs.make, "hypercube", 1000)
-    says("two-cliques: 9 nodes cannot form two equal halves.* 8 and 10", graphs.make, "two-cliques", 9)
+    says(
+        "hypercube: 1000 nodes are not a power of two.* 512 and 1024",
+        graphs.make,
+        "hypercube",
+        1000,
+    )
+    says(
+        "two-cliques: 9 nodes cannot form two equal halves.* 8 and 10",
+        graphs.make,
+        "two-cliques",
+        9,
+    )
     for name in graphs.GRAPHS:
         says(f"{name}: n = 1 must be a whole number of at least", graphs.make, name, 1)
         says(f"{name}: n = 2.5 must be a whole number", graphs.make, name, 2.5)
@@ -577,14 +657,20 @@ def test_advice_on_sizes_names_the_argument_that_was_given() -> None:
         "; take the first 567 rows (--n 567; in Python data.head(567)), or another graph"
     )
     assert advice(graph="torus", nodes=7).endswith("; take nodes=9 (--nodes 9), or another graph")
-    assert advice(graph="watts-strogatz", nodes=3).endswith("; take nodes=5 (--nodes 5), or another graph")
+    assert advice(graph="watts-strogatz", nodes=3).endswith(
+        "; take nodes=5 (--nodes 5), or another graph"
+    )
     assert advice(graph="torus", by="diagnosis").endswith("; take another graph, such as complete")
-    assert advice(graph=graphs.path(4), nodes=3).endswith("; take nodes=4 (--nodes 4), or another graph")
+    assert advice(graph=graphs.path(4), nodes=3).endswith(
+        "; take nodes=4 (--nodes 4), or another graph"
+    )
     error = pickle.loads(pickle.dumps(SizeError.of("torus: 7 nodes", [9])))
     assert (str(error), error.sizes) == ("torus: 7 nodes; take n=9 (--n 9), or another graph", (9,))
 
 
-def test_how_fast_a_large_graph_is_is_computed_only_on_request(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_how_fast_a_large_graph_is_is_computed_only_on_request(  # type: ignore[no-untyped-def]
+    capsys: pytest.CaptureFixture[str], monkeypatch
+) -> None:
     show("cycle", n=200_000)
     assert "spectral gap" in capsys.readouterr().out  # known without eigenvalues
     monkeypatch.setattr("gosta.cli.graph.MAX_QUICK_NODES", 100)
@@ -601,8 +687,12 @@ def test_how_fast_a_large_graph_is_is_computed_only_on_request(capsys: pytest.Ca
 @pytest.mark.parametrize("n", [2, 3, 5, 6])
 def test_the_default_graph_exists_for_few_nodes(n: int, capsys: pytest.CaptureFixture[str]) -> None:
     show(None, n=n, as_json=True)
-    assert json.loads(capsys.readouterr().out)["graph"] == ("watts-strogatz" if n > 5 else "complete")
-    trace = gosta.simulate([float(k * k) for k in range(n)], "variance", runs=1, iterations=10, engine="reference")
+    assert json.loads(capsys.readouterr().out)["graph"] == (
+        "watts-strogatz" if n > 5 else "complete"
+    )
+    trace = gosta.simulate(
+        [float(k * k) for k in range(n)], "variance", runs=1, iterations=10, engine="reference"
+    )
     assert trace.info.graph == ("watts-strogatz" if n > 5 else "complete")
 
 
@@ -618,7 +708,12 @@ def test_parameters() -> None:
     says("watts-strogatz: p = 1.5 must lie between 0 and 1", graphs.watts_strogatz, 10, 4, 1.5)
     says("erdos-renyi: p = nan must lie", graphs.erdos_renyi, 10, float("nan"))
     says("random-regular: degree = 4 on 4 nodes; take n=5", graphs.random_regular, 4)
-    says("random-regular: 9 nodes cannot have the odd degree 3.* 8 and 10", graphs.random_regular, 9, 3)
+    says(
+        "random-regular: 9 nodes cannot have the odd degree 3.* 8 and 10",
+        graphs.random_regular,
+        9,
+        3,
+    )
     says("degree = 1 joins 10 nodes in pairs", graphs.random_regular, 10, 1)
     says("barabasi-albert: m = 2 on 2 nodes; take n=3", graphs.barabasi_albert, 2)
     says("geometric: radius = -1.0", graphs.geometric, 10, -1)
@@ -627,14 +722,24 @@ def test_parameters() -> None:
 
 
 def test_families_that_are_never_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    says("none of 100 draws on 50 nodes was connected; take a p above 0.01", graphs.erdos_renyi, 50, 0.01)
+    says(
+        "none of 100 draws on 50 nodes was connected; take a p above 0.01",
+        graphs.erdos_renyi,
+        50,
+        0.01,
+    )
     says("take a radius above 0.01", graphs.geometric, 50, 0.01)
     monkeypatch.setattr(families, "MAX_DRAWS", 1)
     says("take a k of at least 4", graphs.watts_strogatz, 5000, 3, 0.9)
 
 
 def test_memory_is_checked_before_it_is_allocated() -> None:
-    for make in (graphs.two_cliques, graphs.watts_strogatz, graphs.random_regular, graphs.barabasi_albert):
+    for make in (
+        graphs.two_cliques,
+        graphs.watts_strogatz,
+        graphs.random_regular,
+        graphs.barabasi_albert,
+    ):
         says("GiB of memory", make, 2 * 10**9)
     says("GiB of memory", graphs.erdos_renyi, 10**7, 0.5)
     says("GiB of memory", graphs.geometric, 10**7, 0.5)
@@ -646,12 +751,22 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["torus 39 x 41", "  nodes         1,599", "  edges         3,198"]
     assert lines[5] == "  spectral gap  3.66e-06: differences shrink by e in 272,877 exchanges"
-    assert [line.split()[:3] for line in lines[7:10]] == [["to", share, "%"] for share in ("10", "1", "0.1")]
+    assert [line.split()[:3] for line in lines[7:10]] == [
+        ["to", share, "%"] for share in ("10", "1", "0.1")
+    ]
     show("two-cliques", n=100)
-    assert "  bottleneck    nodes 0-49 and 50-99 are joined by 1 of 2,451 edges\n" in capsys.readouterr().out
+    assert (
+        "  bottleneck    nodes 0-49 and 50-99 are joined by 1 of 2,451 edges\n"
+        in capsys.readouterr().out
+    )
     show(as_json=True)
     record = json.loads(capsys.readouterr().out)
-    assert (record["graph"], record["n"], record["edges"], record["seed"]) == ("watts-strogatz", 1000, 2000, 0)
+    assert (record["graph"], record["n"], record["edges"], record["seed"]) == (
+        "watts-strogatz",
+        1000,
+        2000,
+        0,
+    )
     assert record["degrees"]["mean"] == 4
     assert record["components"] == 1
     path = tmp_path / "friends.csv"
@@ -667,7 +782,9 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
 def test_import_needs_numpy_alone() -> None:
     heavy = "{'scipy', 'numba', 'networkx', 'pyarrow', 'psutil'}"
     code = f"import sys, gosta.graphs; print(sorted({heavy} & sys.modules.keys()))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "[]"
 
 

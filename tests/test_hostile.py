@@ -24,7 +24,9 @@ def exchanges(network: HostileNetwork) -> int:
     return sum(node.peer.exchanges_with(other) for node in honest.values() for other in honest) // 2
 
 
-def attack_network(attack: Attack, nodes: int = 5, seconds: float = ATTACK_SECONDS, seed: int = 0) -> HostileNetwork:
+def attack_network(
+    attack: Attack, nodes: int = 5, seconds: float = ATTACK_SECONDS, seed: int = 0
+) -> HostileNetwork:
     """Run a network of which one node is malicious, and check what must hold meanwhile."""
     edges = [(a, b) for a in range(nodes) for b in range(a)]
     network = HostileNetwork(nodes, edges, attacker=2, seed=seed)
@@ -41,7 +43,9 @@ def attack_network(attack: Attack, nodes: int = 5, seconds: float = ATTACK_SECON
     assert max(epochs) < epoch + 12 + seconds / 3.0 or max(epochs) <= network.now() / 10.0 + 1
     for node in network.honest.values():
         others = [one for one in node.status().neighbours if one.name != network.attacker]
-        assert [one.name for one in others if one.suspended_seconds] == [], "no honest node is suspended"
+        assert [one.name for one in others if one.suspended_seconds] == [], (
+            "no honest node is suspended"
+        )
     lines = Counter((name, *map(fields.get, ("neighbour", "reason")))
                     for name, event, fields in network.lines if event == "rejected")  # fmt: skip
     assert max(lines.values(), default=0) <= 1 + seconds / 60.0, "logged once a minute at most"
@@ -69,7 +73,11 @@ def check_recovery(network: HostileNetwork) -> None:
 def test_attacks(name: str) -> None:
     attack, reason = ATTACKS[name]
     network = attack_network(attack)
-    found = {(one.neighbour, one.reason) for node in network.honest.values() for one in node.status().rejections}
+    found = {
+        (one.neighbour, one.reason)
+        for node in network.honest.values()
+        for one in node.status().rejections
+    }
     assert not reason or (network.attacker, reason) in found
     blamed = {reason for neighbour, reason in found if neighbour != network.attacker}
     assert blamed <= {"late"}, "what honest nodes send is not rejected"
@@ -112,12 +120,18 @@ def test_a_visitor_of_an_earlier_epoch_is_rejected() -> None:
     assert network.hostile.booty is not None
     network.change("node-1", network.parts["node-1"] + [0.1, 0.0])
     network.run(10.0)
-    found = {(one.neighbour, one.reason) for node in network.honest.values() for one in node.status().rejections}
+    found = {
+        (one.neighbour, one.reason)
+        for node in network.honest.values()
+        for one in node.status().rejections
+    }
     assert (network.attacker, "signature") in found
     check_recovery(network)
 
 
-@pytest.mark.parametrize("name", ["own visitors for everybody", "a visitor of another node for everybody"])
+@pytest.mark.parametrize(
+    "name", ["own visitors for everybody", "a visitor of another node for everybody"]
+)
 def test_second_visitors_are_found(name: str) -> None:
     network = attack_network(ATTACKS[name][0])
     reasons = {fields["reason"] for _, event, fields in network.lines if event == "epoch started"}
@@ -129,7 +143,13 @@ def test_a_node_whose_only_neighbour_announces_other_epochs_says_that_it_is_alon
     network.run(5.0)
 
     def attack(node: HostileNode, _to: str, message: AnyMessage) -> Sent:
-        return [node.ping_from(2**45)] if isinstance(message, Ping) else [] if isinstance(message, Offer) else [message]
+        return (
+            [node.ping_from(2**45)]
+            if isinstance(message, Ping)
+            else []
+            if isinstance(message, Offer)
+            else [message]
+        )
 
     network.hostile.attack = attack
     network.run(8.0)
@@ -138,7 +158,9 @@ def test_a_node_whose_only_neighbour_announces_other_epochs_says_that_it_is_alon
 
 def test_values_that_spoil_a_node_start_an_epoch() -> None:
     """Where a statistic has no range, a node can be told numbers that others then reject: it starts anew."""
-    network = HostileNetwork(4, [(a, b) for a in range(4) for b in range(a)], 2, statistic="gini-mean-difference")
+    network = HostileNetwork(
+        4, [(a, b) for a in range(4) for b in range(a)], 2, statistic="gini-mean-difference"
+    )
     network.run(5.0)
 
     def attack(node: HostileNode, _to: str, message: AnyMessage) -> Sent:
@@ -156,7 +178,12 @@ def test_values_that_spoil_a_node_start_an_epoch() -> None:
 
 def test_every_attack_is_in_the_table_of_security() -> None:
     page = (Path(__file__).parents[1] / "SECURITY.md").read_text(encoding="utf-8")
-    named = {name for found in re.findall(r"`test_attacks` \[(.+?)\]", page) for name in ATTACKS if name in found}
+    named = {
+        name
+        for found in re.findall(r"`test_attacks` \[(.+?)\]", page)
+        for name in ATTACKS
+        if name in found
+    }
     assert len(named) > 25
     for name in re.findall(r"`(test_[a-z_]+)`", page):
         assert name in globals() or name == "test_attacks"

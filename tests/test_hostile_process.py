@@ -43,7 +43,10 @@ async def attack(folder: Path, is_enough: Callable[[], bool]) -> None:
     node.start(transport)
     await asyncio.gather(
         asyncio.to_thread(wait_until, is_enough),
-        *(send_half_frames(files, node.greeting, address) for address in config.neighbours.values()),
+        *(
+            send_half_frames(files, node.greeting, address)
+            for address in config.neighbours.values()
+        ),
     )
     node.stop()
     await transport.stop()
@@ -79,7 +82,12 @@ def test_a_malicious_node_among_six(tmp_path: Path) -> None:
     with Processes(*(folder / name for name in honest)) as processes:
 
         def is_suspended() -> bool:
-            seen = [one for status in processes.statuses() for one in status.neighbours if one.name == ATTACKER]
+            seen = [
+                one
+                for status in processes.statuses()
+                for one in status.neighbours
+                if one.name == ATTACKER
+            ]
             return len(seen) == len(honest) and all(one.suspended_seconds > 0 for one in seen)
 
         processes.start(*honest)
@@ -106,6 +114,8 @@ def test_a_malicious_node_among_six(tmp_path: Path) -> None:
         processes.wait(are_right)
         processes.stop()
     for name in honest:
-        assert "error" not in [json.loads(line)["event"] for line in processes.log(name).splitlines()]
+        assert "error" not in [
+            json.loads(line)["event"] for line in processes.log(name).splitlines()
+        ]
     verified = gosta("network", "verify", folder)
     assert verified.returncode == 0, verified.stdout + verified.stderr

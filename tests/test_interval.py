@@ -35,10 +35,16 @@ def test_auc_is_delongs_on_the_scale_of_the_logit(digits: int) -> None:
     terms = [part.var(ddof=1) / len(part) for part in parts]
     error = np.sqrt(sum(terms))
     assert estimate.standard_error == pytest.approx(error, rel=1e-10)
-    degrees = error**4 / sum(term**2 / (len(part) - 1) for term, part in zip(terms, parts, strict=True))
+    degrees = error**4 / sum(
+        term**2 / (len(part) - 1) for term, part in zip(terms, parts, strict=True)
+    )
     value = estimate.value
-    logit = np.log(value / (1 - value)) + np.array([-1, 1]) * t.ppf(0.975, degrees) * error / (value * (1 - value))
-    assert (estimate.low, estimate.high) == pytest.approx(tuple(1 / (1 + np.exp(-logit))), rel=1e-10)
+    logit = np.log(value / (1 - value)) + np.array([-1, 1]) * t.ppf(0.975, degrees) * error / (
+        value * (1 - value)
+    )
+    assert (estimate.low, estimate.high) == pytest.approx(
+        tuple(1 / (1 + np.exp(-logit))), rel=1e-10
+    )
 
 
 def test_degree_two_is_hoeffdings_variance() -> None:
@@ -64,8 +70,12 @@ def test_perfect_separation_has_a_width() -> None:
     assert (estimate.value, estimate.high, estimate.standard_error) == (1.0, 1.0, 0.0)
     assert estimate.low == pytest.approx(10 / (10 + 1.959963984540054**2))
     trace = gosta.simulate(data, "auc", interval=0.95, runs=1, nodes=5, checkpoints=1)
-    assert [end.values[0, -1] for end in trace.intervals()] == [pytest.approx([e] * 5) for e in (estimate.low, 1.0)]
-    opposite = gosta.exact({"score": -np.arange(30.0), "label": data["label"]}, "auc", interval=0.95)
+    assert [end.values[0, -1] for end in trace.intervals()] == [
+        pytest.approx([e] * 5) for e in (estimate.low, 1.0)
+    ]
+    opposite = gosta.exact(
+        {"score": -np.arange(30.0), "label": data["label"]}, "auc", interval=0.95
+    )
     assert (opposite.low, opposite.high) == pytest.approx((0.0, 1 - estimate.low))
     ties = gosta.exact({"score": np.ones(30), "label": data["label"]}, "auc", interval=0.95)
     assert ties.low < 0.3 < 0.7 < ties.high
@@ -88,12 +98,16 @@ def test_wilson_is_scipys() -> None:
 
 @pytest.mark.parametrize("name", ["variance", "gini-mean-difference", "gini-index", "covariance"])
 def test_equal_rows_have_no_interval(name: str) -> None:
-    with pytest.raises(gosta.NumericalError, match=f"{name} has no interval here: every row contributes the same"):
+    with pytest.raises(
+        gosta.NumericalError, match=f"{name} has no interval here: every row contributes the same"
+    ):
         gosta.exact(np.ones((9, 2)) if name == "covariance" else np.ones(9), name, interval=0.95)
 
 
 def test_interval_of_distance_correlation_is_about_the_unbiased_square() -> None:
-    x = np.random.default_rng(2).normal(size=(60, 2)) + np.random.default_rng(3).normal(size=(60, 1), scale=2.0)
+    x = np.random.default_rng(2).normal(size=(60, 2)) + np.random.default_rng(3).normal(
+        size=(60, 1), scale=2.0
+    )
     estimate = gosta.exact(x, "distance-correlation", interval=0.95)
     left_out = [np.delete(x, i, axis=0) for i in range(60)]
     centre, *others = (dcor.u_distance_correlation_sqr(*rows.T) for rows in (x, *left_out))
@@ -107,7 +121,11 @@ def test_interval_of_distance_correlation_is_about_the_unbiased_square() -> None
 def upper_end(value: float, error: float, quantile: float) -> float:
     """The value whose standard error, if its square is proportional to the value, reaches back to what was found."""
     variance = quantile**2 * error**2 / (max(value, 0.0) + error)
-    return float(brentq(lambda end: (end - max(value, 0.0)) ** 2 - variance * end, max(value, 0.0) + 1e-12, 1e3))
+    return float(
+        brentq(
+            lambda end: (end - max(value, 0.0)) ** 2 - variance * end, max(value, 0.0) + 1e-12, 1e3
+        )
+    )
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.4, 2.0])
@@ -122,7 +140,9 @@ def test_upper_end_of_a_distance_counts_that_its_error_grows(shift: float) -> No
         count = 0 if name == "energy-distance" else 1  # mmd leaves pairs of a row with itself out
         xx, yy, xy = (kernel(a[:, None], b) for a, b in ((x, x), (y, y), (x, y)))
         own = [(k.sum(axis=1) - count) / (len(k) - count) for k in (xx, yy)]
-        assert estimate.value == pytest.approx(sign * (2 * xy.mean() - own[0].mean() - own[1].mean()))
+        assert estimate.value == pytest.approx(
+            sign * (2 * xy.mean() - own[0].mean() - own[1].mean())
+        )
         parts = [2 * xy.mean(axis=1) - 2 * own[0], 2 * xy.mean(axis=0) - 2 * own[1]]
         terms = [part.var(ddof=1) / len(part) for part in parts]
         assert estimate.standard_error == pytest.approx(np.sqrt(sum(terms)), rel=0.05)
@@ -173,15 +193,22 @@ def test_nodes_agree_with_exact_on_a_heavy_tail() -> None:
     """A Gini index of 50 lognormal rows, whose interval from nodes used to have half the width."""
     x = np.exp(2 * np.random.default_rng(0).normal(size=50))
     estimate = gosta.exact(x, "gini-index", interval=0.95)
-    trace = gosta.simulate(x, "gini-index", interval=0.95, runs=1, iterations=40_000, checkpoints=1, seed=1)
+    trace = gosta.simulate(
+        x, "gini-index", interval=0.95, runs=1, iterations=40_000, checkpoints=1, seed=1
+    )
     assert trace.info.pooled_intervals[0] == pytest.approx((estimate.low, estimate.high), rel=1e-9)
     low, high = (float(np.median(end.values[0, -1])) for end in trace.intervals())
-    assert (low, high) == pytest.approx((estimate.low, estimate.high), abs=0.1 * (estimate.high - estimate.low))
+    assert (low, high) == pytest.approx(
+        (estimate.low, estimate.high), abs=0.1 * (estimate.high - estimate.low)
+    )
 
 
 def test_unknown_scale_is_one_line() -> None:
     made = gosta.statistic(name="unknown-scale", scale="cubic")(lambda x, y: abs(x[0] - y[0]))
-    with pytest.raises(gosta.InputError, match="scale = 'cubic' must be one of: plain, log, reciprocal, logit, root, "):
+    with pytest.raises(
+        gosta.InputError,
+        match="scale = 'cubic' must be one of: plain, log, reciprocal, logit, root, ",
+    ):
         gosta.exact([1.0, 2.0, 4.0], made, interval=0.95)
 
 
@@ -219,11 +246,17 @@ def test_intervals_cover_the_population_value(case: str) -> None:
         rng = np.random.default_rng([7, seed])
         first, second = rng.normal(size=(2, n))
         if name == "auc":
-            data = {"score": np.append(first + 1.75 * np.sqrt(2), second), "label": np.arange(2 * n) < n}
+            data = {
+                "score": np.append(first + 1.75 * np.sqrt(2), second),
+                "label": np.arange(2 * n) < n,
+            }
         elif name in ("variance", "gini-mean-difference"):
             data = {"x": first}
         else:
-            data = {"a": first, "b": second if case == "independent" else 0.5 * first + 0.75**0.5 * second}
+            data = {
+                "a": first,
+                "b": second if case == "independent" else 0.5 * first + 0.75**0.5 * second,
+            }
         estimate = gosta.exact(data, name, interval=0.95)
         covered += estimate.low <= value <= estimate.high
     assert covered >= binom.ppf(0.001, TRIALS, 0.93)

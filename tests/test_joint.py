@@ -52,7 +52,9 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def setting_of(statistic: str, nodes: int | None = 6, **more: Any) -> Any:
-    return make_setting("tracking", PATIENTS, statistic, "complete", 0, more.pop("options", {}), nodes=nodes, **more)
+    return make_setting(
+        "tracking", PATIENTS, statistic, "complete", 0, more.pop("options", {}), nodes=nodes, **more
+    )
 
 
 def advance(engine: str, setting: Any, iterations: int) -> Any:
@@ -64,33 +66,56 @@ def advance(engine: str, setting: Any, iterations: int) -> Any:
 
 
 def test_values_are_those_of_others() -> None:
-    found = setting_of("auc:risk,kendall-tau:risk+age,spearman-rho:risk+age,variance:cost,mann-whitney:risk").estimand
-    auc, pairs = roc_auc_score(PATIENTS["label"], RISK), PATIENTS["label"].sum() * (~PATIENTS["label"]).sum()
+    found = setting_of(
+        "auc:risk,kendall-tau:risk+age,spearman-rho:risk+age,variance:cost,mann-whitney:risk"
+    ).estimand
+    auc, pairs = (
+        roc_auc_score(PATIENTS["label"], RISK),
+        PATIENTS["label"].sum() * (~PATIENTS["label"]).sum(),
+    )
     rho = scipy.stats.spearmanr(RISK, PATIENTS["age"]).statistic
-    tau_a = np.sign(np.subtract.outer(RISK, RISK)) * np.sign(np.subtract.outer(PATIENTS["age"], PATIENTS["age"]))
+    tau_a = np.sign(np.subtract.outer(RISK, RISK)) * np.sign(
+        np.subtract.outer(PATIENTS["age"], PATIENTS["age"])
+    )
     tau = tau_a.sum() / (N * (N - 1))
     wanted = [auc, tau, rho, PATIENTS["cost"].var(ddof=1), auc * pairs]
     np.testing.assert_allclose(found.value, wanted, rtol=1e-10)
     assert found.x.shape[1] == 5, "auc and mann-whitney share two numbers, both correlations two"
-    assert setting_of("kendall-tau:risk+age,spearman-rho:risk+age", options={"variant": "b"}).estimand.value == (
+    assert setting_of(
+        "kendall-tau:risk+age,spearman-rho:risk+age", options={"variant": "b"}
+    ).estimand.value == (
         pytest.approx([scipy.stats.kendalltau(RISK, PATIENTS["age"]).statistic, rho])
     )
 
 
 @pytest.mark.parametrize(
     ("statistic", "interval", "nodes"),
-    [(MIXED, None, 7), ("auc:risk,gini-index:cost", None, None), ("auc:risk,gini-index:cost", 0.9, 7)],
+    [
+        (MIXED, None, 7),
+        ("auc:risk,gini-index:cost", None, None),
+        ("auc:risk,gini-index:cost", 0.9, 7),
+    ],
 )
-def test_engines_agree_to_the_last_bit(statistic: str, interval: float | None, nodes: int | None) -> None:
+def test_engines_agree_to_the_last_bit(
+    statistic: str, interval: float | None, nodes: int | None
+) -> None:
     setting = setting_of(statistic, nodes, interval=interval)
     compiled, reference = advance("compiled", setting, 120), advance("reference", setting, 120)
     np.testing.assert_array_equal(compiled, reference)
 
 
-@pytest.mark.parametrize("statistic", [MIXED, "variance:risk,covariance:risk+age", "auc:risk,variance:cost"])
+@pytest.mark.parametrize(
+    "statistic", [MIXED, "variance:risk,covariance:risk+age", "auc:risk,variance:cost"]
+)
 def test_estimates_are_those_of_each_statistic_alone(statistic: str) -> None:
     """The same edges are drawn, so that each statistic has the same visitors as alone."""
-    settings: dict[str, Any] = {"graph": "complete", "nodes": 6, "iterations": 400, "runs": 1, "engine": "reference"}
+    settings: dict[str, Any] = {
+        "graph": "complete",
+        "nodes": 6,
+        "iterations": 400,
+        "runs": 1,
+        "engine": "reference",
+    }
     together = gosta.simulate(PATIENTS, statistic, **settings)
     assert together.value_names == statistic.split(",")
     for title in statistic.split(","):
@@ -99,20 +124,33 @@ def test_estimates_are_those_of_each_statistic_alone(statistic: str) -> None:
         assert float(together.data["target"].sel(value=title)) == pytest.approx(alone.target)
         has_other_rule = "local" in name or (name == "variance" and "auc" in statistic)
         tolerance = 0.05 if has_other_rule or statistic == MIXED else 1e-12
-        np.testing.assert_allclose(together.estimates.sel(value=title)[:, -1], alone.estimates[:, -1], rtol=tolerance)
+        np.testing.assert_allclose(
+            together.estimates.sel(value=title)[:, -1], alone.estimates[:, -1], rtol=tolerance
+        )
 
 
 def test_intervals_are_those_of_each_statistic() -> None:
     titles = ["auc:risk", "spearman-rho:risk+age", "gini-index:cost"]
     trace = gosta.simulate(
-        PATIENTS, titles, graph="complete", nodes=6, iterations=1500, runs=1, interval=0.9, engine="reference"
+        PATIENTS,
+        titles,
+        graph="complete",
+        nodes=6,
+        iterations=1500,
+        runs=1,
+        interval=0.9,
+        engine="reference",
     )
     low, high = (end.isel(run=0, iteration=-1) for end in trace.intervals())
     for k, title in enumerate(titles):
-        wanted = gosta.exact(PATIENTS, title.split(":")[0], columns=title.split(":")[1].split("+"), interval=0.9)
+        wanted = gosta.exact(
+            PATIENTS, title.split(":")[0], columns=title.split(":")[1].split("+"), interval=0.9
+        )
         if k == 1:
             assert np.isnan(low.sel(value=title)).all()
-            assert trace.info.no_intervals[k].startswith("spearman-rho: nodes cannot compute its interval")
+            assert trace.info.no_intervals[k].startswith(
+                "spearman-rho: nodes cannot compute its interval"
+            )
             continue
         width = wanted.high - wanted.low
         assert trace.info.pooled_intervals[k] == pytest.approx((wanted.low, wanted.high))
@@ -126,16 +164,23 @@ def test_a_trace_is_saved_resumed_and_stops_when_all_are_content(tmp_path: Path)
     statistic = ["auc:risk", "gini-index:cost"]
     settings: dict[str, Any] = {"graph": "complete", "nodes": 6, "runs": 2}
     whole = gosta.simulate(PATIENTS, statistic, iterations=200, checkpoints=4, **settings)
-    gosta.simulate(PATIENTS, statistic, iterations=100, checkpoints=2, **settings).save(tmp_path / "half.nc")
+    gosta.simulate(PATIENTS, statistic, iterations=100, checkpoints=2, **settings).save(
+        tmp_path / "half.nc"
+    )
     longer = gosta.resume(tmp_path / "half.nc", iterations=200)
     np.testing.assert_array_equal(longer.estimates, whole.estimates)
-    assert gosta.simulate(PATIENTS, ",".join(statistic), iterations=9, **settings).value_names == statistic
+    assert (
+        gosta.simulate(PATIENTS, ",".join(statistic), iterations=9, **settings).value_names
+        == statistic
+    )
     stopped = gosta.simulate(PATIENTS, statistic, until=0.05, **settings)
     for title in statistic:
         alone = gosta.simulate(PATIENTS, title, until=0.05, **settings)
         assert (stopped.data["stopped"] >= alone.data["stopped"]).all()
     errors = abs(stopped.estimates / stopped.data["target"] - 1).max("value").mean("node")
-    np.testing.assert_allclose(stopped.data["mean"], errors, err_msg="the error of a node is its largest one")
+    np.testing.assert_allclose(
+        stopped.data["mean"], errors, err_msg="the error of a node is its largest one"
+    )
 
 
 def test_rows_must_be_complete_for_all() -> None:
@@ -149,7 +194,9 @@ def test_rows_must_be_complete_for_all() -> None:
 
 def test_one_of_several_has_weights() -> None:
     setting = setting_of("auc@cost:risk,auc:risk,spearman-rho@cost:risk+age")
-    wanted = [roc_auc_score(PATIENTS["label"], RISK, sample_weight=w) for w in (PATIENTS["cost"], None)]
+    wanted = [
+        roc_auc_score(PATIENTS["label"], RISK, sample_weight=w) for w in (PATIENTS["cost"], None)
+    ]
     assert setting.estimand.value[:2] == pytest.approx(wanted)
     assert setting.estimand.x.shape[1] == 8
     values = setting.values(advance("reference", setting, 600))[0]
@@ -165,8 +212,13 @@ def test_own_statistics_and_options(tmp_path: Path) -> None:
     two, other = f"{tmp_path}/own.py:two-gaps:age", f"{tmp_path}/own.py:other-gap:age"
     found = setting_of(f"auc:risk,{two}", options={"power": 0.5}).estimand
     assert found.value_names == ["auc:risk", f"{two} 1", f"{two} 2"]
-    np.testing.assert_allclose(found.value[1:], gosta.exact(PATIENTS, "two-gaps", columns="age", power=0.5))
-    with pytest.raises(InputError, match=r"option power is 1\.0 by default for .*two-gaps:age and 2\.0 for .*--option"):
+    np.testing.assert_allclose(
+        found.value[1:], gosta.exact(PATIENTS, "two-gaps", columns="age", power=0.5)
+    )
+    with pytest.raises(
+        InputError,
+        match=r"option power is 1\.0 by default for .*two-gaps:age and 2\.0 for .*--option",
+    ):
         setting_of(f"{two},{other}")
     assert setting_of(f"{two},{other}", options={"power": 3}).estimand.value[1:] == pytest.approx(
         [gosta.exact(PATIENTS, "other-gap", columns="age", power=3)] * 2
@@ -179,17 +231,33 @@ def test_own_statistics_and_options(tmp_path: Path) -> None:
         ("auc,auc", {}, "statistic = 'auc,auc' names auc twice; name it once"),
         ([], {}, "statistic is empty: name at least one, such as auc"),
         ("auc,nonsense", {}, "unknown statistic 'nonsense'"),
-        ("auc:risk,variance:cost", {"bandwidth": 1.0}, "auc:risk,variance:cost have no option 'bandwidth'"),
+        (
+            "auc:risk,variance:cost",
+            {"bandwidth": 1.0},
+            "auc:risk,variance:cost have no option 'bandwidth'",
+        ),
         ("auc:risk,variance:nothing", {}, "unknown column of the data 'nothing'"),
         (
             "auc:risk,kendall-tau:risk",
             {},
             r"kendall-tau:risk: needs columns for first, second; selected are 1 \(risk\); .*--columns risk,age\)",
         ),
-        ("auc:risk,variance:cost", {"protocol": "u1"}, "protocol u1 estimates the mean of each row, of one statistic"),
+        (
+            "auc:risk,variance:cost",
+            {"protocol": "u1"},
+            "protocol u1 estimates the mean of each row, of one statistic",
+        ),
         ("auc:risk,ranks:age", {}, "ranks:age has a value for each row; estimate it alone"),
-        ("auc:risk,theil-sen:risk+age", {}, "theil-sen.* is a median over pairs of rows, which nodes cannot average"),
-        ("auc:risk,spearman-rho:risk+age", {"protocol": "gosta-async"}, "protocol gosta-async does not estimate; use"),
+        (
+            "auc:risk,theil-sen:risk+age",
+            {},
+            "theil-sen.* is a median over pairs of rows, which nodes cannot average",
+        ),
+        (
+            "auc:risk,spearman-rho:risk+age",
+            {"protocol": "gosta-async"},
+            "protocol gosta-async does not estimate; use",
+        ),
     ],
 )
 def test_what_cannot_be_computed_together_is_said_in_one_line(
@@ -205,10 +273,24 @@ def test_doubts_are_about_the_right_value(run: Any, tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text(
         "import gosta\n\n@gosta.statistic\ndef two_small(x, y):\n    return 0.01 * abs(x[0] - y[0]), 0.02\n"
     )
-    plot = ["--plot", tmp_path / "plot.png", "--engine", "reference", "--iterations", 9, "--runs", 1, "--nodes", 4]
+    plot = [
+        "--plot",
+        tmp_path / "plot.png",
+        "--engine",
+        "reference",
+        "--iterations",
+        9,
+        "--runs",
+        1,
+        "--nodes",
+        4,
+    ]
     command_line = ["run", tmp_path / "patients.csv", *plot, "-s"]
     assert "below 0.5" not in run(*command_line, f"{tmp_path}/two.py:two-small:cost,auc:risk")[1]
-    assert "auc is below 0.5" in run(*command_line, "gini-index:cost,auc:risk", "--positive", "False")[1]
+    assert (
+        "auc is below 0.5"
+        in run(*command_line, "gini-index:cost,auc:risk", "--positive", "False")[1]
+    )
 
 
 def test_the_command_line_shows_each_statistic(run: Any, tmp_path: Path) -> None:
@@ -237,7 +319,9 @@ def test_the_command_line_shows_each_statistic(run: Any, tmp_path: Path) -> None
     assert code == 0
     lines = out.splitlines()
     assert lines[2].split()[:5] == ["protocol", "statistic", "exact", "value", "estimate"]
-    assert [line.split()[k] for line, k in zip(lines[3:6], (1, 0, 0), strict=True)] == arguments[3].split(",")
+    assert [line.split()[k] for line, k in zip(lines[3:6], (1, 0, 0), strict=True)] == arguments[
+        3
+    ].split(",")
     for start in (
         "auc:risk: 90 % interval for the population: ",
         "spearman-rho: nodes cannot compute",
@@ -253,7 +337,10 @@ def test_the_command_line_shows_each_statistic(run: Any, tmp_path: Path) -> None
     assert set(record["assumed"]) == set(arguments[3].split(","))
     code, _, err = run(*arguments[:3], "auc:risk,quantiles:age")
     assert (code, err.count("\n")) == (2, 1)
-    assert "statistic = 'quantiles:age' is no mean over pairs of rows, which nodes exchange; private sums have" in err
+    assert (
+        "statistic = 'quantiles:age' is no mean over pairs of rows, which nodes exchange; private sums have"
+        in err
+    )
     code, _, err = run(*arguments, "--bound")
     assert (code, err.count("\n")) == (2, 1)
     assert "there is theory for one statistic only" in err
@@ -264,7 +351,12 @@ def make_network(statistic: str, interval: float | None = None) -> VirtualNetwor
     parts, widths = setting.placement.split(setting.estimand.x), setting.estimand.row_widths
     edges = [(0, 1), (1, 2), (2, 3), (3, 0), (1, 3)]
     return VirtualNetwork(
-        parts, edges, statistic=statistic, confidence_level=interval, exchanges_per_second=20.0, encoded_columns=widths
+        parts,
+        edges,
+        statistic=statistic,
+        confidence_level=interval,
+        exchanges_per_second=20.0,
+        encoded_columns=widths,
     )
 
 
@@ -292,15 +384,24 @@ def test_nodes_find_all_values_with_intervals() -> None:
     place = lines[0].index("statistic")
     assert [line[place:].split()[0] for line in lines[1:]] == statistic.split(",")
     metrics = {one.name: one.samples for one in StatusCollector(lambda: status).collect()}
-    assert [one.labels["statistic"] for one in metrics["gosta_statistic_estimate"]] == statistic.split(",")
-    assert [one.value for one in metrics["gosta_statistic_low"]] == [one.low for one in status.statistics if one.low]
+    assert [
+        one.labels["statistic"] for one in metrics["gosta_statistic_estimate"]
+    ] == statistic.split(",")
+    assert [one.value for one in metrics["gosta_statistic_low"]] == [
+        one.low for one in status.statistics if one.low
+    ]
     records = {name: network.journals[name].load_epoch()[1] for name in network.names}
     findings = verify(Journals(network.task, Path(), network.peers, records))[-4:]
     for finding, title, part in zip(findings, statistic.split(","), status.statistics, strict=True):
-        assert (finding.claim, finding.holds) == (f"estimates of {title} agree with the value over all rows", True)
+        assert (finding.claim, finding.holds) == (
+            f"estimates of {title} agree with the value over all rows",
+            True,
+        )
         assert part.expected_error is not None
         tolerance = float(finding.evidence.partition("tolerance ")[2].partition(" %")[0]) / 100
-        assert tolerance < max(0.0101, 6 * part.expected_error), "its own errors, not those of the worst"
+        assert tolerance < max(0.0101, 6 * part.expected_error), (
+            "its own errors, not those of the worst"
+        )
 
 
 def test_rows_are_checked_by_each_statistic() -> None:
@@ -312,7 +413,10 @@ def test_rows_are_checked_by_each_statistic() -> None:
 
 def test_a_report_is_better_by_each_statistic() -> None:
     def report(auc: float, variance: float, error: float) -> Report:
-        parts = PartReport("auc", (auc,), None, None, error), PartReport("variance", (variance,), None, None, error)
+        parts = (
+            PartReport("auc", (auc,), None, None, error),
+            PartReport("variance", (variance,), None, None, error),
+        )
         return Report(1, (auc, variance), None, None, error, "", 2, 9, (), (), parts)
 
     old, new = report(0.9, 1e6, 0.02), report(0.5, 1e6, 0.05)
@@ -322,10 +426,28 @@ def test_a_report_is_better_by_each_statistic() -> None:
 
 
 def test_sites_bring_tables_with_all_columns(run: Any, tmp_path: Path) -> None:
-    arguments = ["network", "init", tmp_path / "net", "-s", "auc:risk,kendall-tau:risk+age,spearman-rho:risk+age"]
-    code, out, _ = run(*arguments, "--nodes", 3, "--classes", "False,True", "--label", "label", "--port", ports.free())
+    arguments = [
+        "network",
+        "init",
+        tmp_path / "net",
+        "-s",
+        "auc:risk,kendall-tau:risk+age,spearman-rho:risk+age",
+    ]
+    code, out, _ = run(
+        *arguments,
+        "--nodes",
+        3,
+        "--classes",
+        "False,True",
+        "--label",
+        "label",
+        "--port",
+        ports.free(),
+    )
     assert code == 0
-    assert "95 % at every node, but not of all: spearman-rho: nodes cannot compute its interval" in out
+    assert (
+        "95 % at every node, but not of all: spearman-rho: nodes cannot compute its interval" in out
+    )
     assert "columns risk, age; classes False, True in label" in out
     node = tmp_path / "net" / "node-0"
     pd.DataFrame(PATIENTS).to_csv(node / "data.csv", index=False)
@@ -334,16 +456,34 @@ def test_sites_bring_tables_with_all_columns(run: Any, tmp_path: Path) -> None:
     assert f"{N} rows" in out
     task = read_node(node / NODE_FILE).network
     assert fingerprint(task, node) != fingerprint(replace(task, statistic="auc:risk"), node)
-    code, _, err = run("network", "init", tmp_path / "other", "-s", "auc:risk,mmd:risk+age", "--classes", "a,b")
+    code, _, err = run(
+        "network", "init", tmp_path / "other", "-s", "auc:risk,mmd:risk+age", "--classes", "a,b"
+    )
     assert (code, err.count("\n")) == (2, 1)
     assert "the encoding of a row depends on other rows" in err
 
 
 def test_a_score_for_one_statistic_beside_columns_of_another(run: Any, tmp_path: Path) -> None:
     """A network without data yet: the score is that of statistics that name no columns."""
-    arguments = ["--statistic", "auc@cost,kendall-tau:age+risk", "--score", "risk", "--label", "ill"]
+    arguments = [
+        "--statistic",
+        "auc@cost,kendall-tau:age+risk",
+        "--score",
+        "risk",
+        "--label",
+        "ill",
+    ]
     code, out, error = run(
-        "network", "init", tmp_path / "net", *arguments, "--classes", "no,yes", "--nodes", 3, "--port", ports.free(6)
+        "network",
+        "init",
+        tmp_path / "net",
+        *arguments,
+        "--classes",
+        "no,yes",
+        "--nodes",
+        3,
+        "--port",
+        ports.free(6),
     )
     assert (code, error) == (0, "")
     assert "auc@cost,kendall-tau:age+risk" in out

@@ -57,7 +57,9 @@ def epoch(number: int, reason: str = "") -> EpochStarted:
 def exchange(folder: Path, number: int) -> ExchangeCompleted:
     task, rows = Task("0" * 16, "auc", encoded_columns=2), np.array([[1.0, 1.0]])
     source = Source("node-1", task, rows, [], folder, OpenTrust())
-    return ExchangeCompleted("node-1", number, source.estimator().contribution("node-1", 1.0), Seal(1, b"seal"))
+    return ExchangeCompleted(
+        "node-1", number, source.estimator().contribution("node-1", 1.0), Seal(1, b"seal")
+    )
 
 
 def test_written_records_survive_a_killed_process(tmp_path: Path) -> None:
@@ -65,7 +67,9 @@ def test_written_records_survive_a_killed_process(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     reported = 0
     for lines in (20, 3, 50, 7, 200):
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+        ) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "open\n"
             for _ in range(lines):
@@ -84,7 +88,10 @@ def test_a_full_disk_changes_nothing_and_writing_works_again_later(tmp_path: Pat
     journal = Journal(tmp_path / "journal.sqlite")
     pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
     journal._db.execute(f"PRAGMA max_page_count = {pages}")
-    big: list[Record] = [msgspec.structs.replace(epoch(1), digest="x" * 100_000), ExchangeAborted(1, "withdrawn")]
+    big: list[Record] = [
+        msgspec.structs.replace(epoch(1), digest="x" * 100_000),
+        ExchangeAborted(1, "withdrawn"),
+    ]
     with pytest.raises(sqlite3.OperationalError, match="full"):
         journal.append(big)
     assert journal.load() == (None, [])
@@ -97,7 +104,10 @@ def test_a_full_disk_changes_nothing_and_writing_works_again_later(tmp_path: Pat
 
 def test_a_snapshot_keeps_the_exchanges_of_the_epoch_only(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.sqlite")
-    completed, receipt = exchange(tmp_path, 1), ReceiptReceived("node-1", Receipt(2, 1, b"d" * 16, b"s" * 64))
+    completed, receipt = (
+        exchange(tmp_path, 1),
+        ReceiptReceived("node-1", Receipt(2, 1, b"d" * 16, b"s" * 64)),
+    )
     accepted = ExchangeAccepted("node-1", 1, completed.theirs, completed.seal)
     journal.append([epoch(1), completed, accepted, ExchangeConfirmed(1)])
     journal.append([epoch(2), completed, receipt, accepted])
@@ -139,12 +149,18 @@ def test_invalid_journals(tmp_path: Path) -> None:
     durable.mark_open("this boot")
     assert not durable.may_be_truncated("another boot")
     durable.close()
-    journal._db.execute("INSERT INTO records VALUES (1, 'exchange-completed', x'00ff00', x'0011223344556677')")
-    with pytest.raises(NetworkError, match=r"is damaged: record 1 does not match its checksum; move it away"):
+    journal._db.execute(
+        "INSERT INTO records VALUES (1, 'exchange-completed', x'00ff00', x'0011223344556677')"
+    )
+    with pytest.raises(
+        NetworkError, match=r"is damaged: record 1 does not match its checksum; move it away"
+    ):
         journal.load()
     journal._db.execute("PRAGMA user_version = 99")
     journal.close()
-    with pytest.raises(NetworkError, match=f"has format 99, and this version of gosta reads format {FORMAT}"):
+    with pytest.raises(
+        NetworkError, match=f"has format 99, and this version of gosta reads format {FORMAT}"
+    ):
         Journal(path)
 
 
@@ -185,12 +201,17 @@ def read_state(path: Path, read_only: bool) -> object:
 
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("read_only", [False, True])
-def test_damaged_bytes_are_found_or_change_nothing(tmp_path: Path, killed: bool, read_only: bool) -> None:
+def test_damaged_bytes_are_found_or_change_nothing(
+    tmp_path: Path, killed: bool, read_only: bool
+) -> None:
     """Changed bytes and cut files, in the database and in its write-ahead log: one line, or the same state."""
     journal = fill(tmp_path)
     if not killed:
         journal.close()
-    whole = {file.name: file.read_bytes() for file in copy_files(tmp_path, tmp_path / "whole").parent.iterdir()}
+    whole = {
+        file.name: file.read_bytes()
+        for file in copy_files(tmp_path, tmp_path / "whole").parent.iterdir()
+    }
     state = read_state(tmp_path / "whole" / "journal.sqlite", read_only=True)
     rng, detected = random.Random(f"{killed} {read_only}"), 0
     for k in range(100):
@@ -226,7 +247,14 @@ def test_a_process_killed_in_the_middle_of_a_write_loses_no_record(tmp_path: Pat
     log.write_bytes(content + content[32:56])
     assert wal.is_intact(log)
     assert read_state(path, read_only=True) == state
-    for end, is_intact in ((0, True), (20, False), (32, True), (56, True), (57, False), (32 + 4120, True)):
+    for end, is_intact in (
+        (0, True),
+        (20, False),
+        (32, True),
+        (56, True),
+        (57, False),
+        (32 + 4120, True),
+    ):
         log.write_bytes(content[:end])
         assert wal.is_intact(log) == is_intact
     journal.close()
@@ -236,7 +264,9 @@ def test_a_missing_write_ahead_log_is_found(tmp_path: Path) -> None:
     journal = fill(tmp_path)
     path = copy_files(tmp_path, tmp_path / "copy")
     (tmp_path / "copy" / "journal.sqlite-wal").unlink()
-    with pytest.raises(NetworkError, match=r"last records are missing.*start the node, and it starts a new epoch"):
+    with pytest.raises(
+        NetworkError, match=r"last records are missing.*start the node, and it starts a new epoch"
+    ):
         Journal(path, read_only=True)
     assert read_state(path, read_only=False) is None
     journal.close()
@@ -246,7 +276,9 @@ def test_a_missing_write_ahead_log_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("keep", "kept"), [(0, 0), (25, 30), (1000, 105)])
-def test_a_journal_keeps_the_last_exchanges_of_the_epoch(tmp_path: Path, keep: int, kept: int) -> None:
+def test_a_journal_keeps_the_last_exchanges_of_the_epoch(
+    tmp_path: Path, keep: int, kept: int
+) -> None:
     """At least so many, also after a restart; the start of the epoch stays."""
     journal = Journal(tmp_path / "journal.sqlite", keep_exchanges=keep)
     journal.append([epoch(1)] + [exchange(tmp_path, 1000)] * 20)
@@ -262,7 +294,9 @@ def test_a_journal_keeps_the_last_exchanges_of_the_epoch(tmp_path: Path, keep: i
             journal = Journal(tmp_path / "journal.sqlite", keep_exchanges=keep)
     first, records = journal.load_epoch()
     assert first == start
-    assert [record.id for record in records if isinstance(record, ExchangeCompleted)] == list(range(105))[105 - kept :]
+    assert [record.id for record in records if isinstance(record, ExchangeCompleted)] == list(
+        range(105)
+    )[105 - kept :]
     assert journal.load() == (b"2", [])
     journal.close()
 
@@ -331,7 +365,9 @@ def test_a_restored_peer_equals_the_original(tmp_path: Path) -> None:
 
     def peer(k: int) -> Peer:
         source = Source(names[k], task, rows[k], [names[1 - k]], tmp_path, OpenTrust())
-        made = Peer(Identity(names[k], task.id, "statistic"), source, [names[1 - k]], OpenTrust(), 0.9)
+        made = Peer(
+            Identity(names[k], task.id, "statistic"), source, [names[1 - k]], OpenTrust(), 0.9
+        )
         made.restore(*journals[k].load())
         return made
 
@@ -364,11 +400,32 @@ def test_a_restored_peer_equals_the_original(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_full_at_the_end_of_a_transaction_leaves_no_gap(tmp_path: Path) -> None:
     """The node goes on once there is space, and is killed: its journal is not damaged."""
-    journal = Journal(tmp_path / "journal.sqlite", durable=True, keep_exchanges=0, secure_delete=True)
+    journal = Journal(
+        tmp_path / "journal.sqlite", durable=True, keep_exchanges=0, secure_delete=True
+    )
     journal.check_owner("node-0")
     journal.append([epoch(1)])
     entry = LogEntry(
-        0.0, "release", 1, "node-0", 1, "", "auc", (), 8, (), "", 0, None, "none", 0.0, 0.0, 0.0, (), (), 0
+        0.0,
+        "release",
+        1,
+        "node-0",
+        1,
+        "",
+        "auc",
+        (),
+        8,
+        (),
+        "",
+        0,
+        None,
+        "none",
+        0.0,
+        0.0,
+        0.0,
+        (),
+        (),
+        0,
     )
     big = msgspec.structs.replace(epoch(2), digest="x" * 20_000)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

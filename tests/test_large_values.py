@@ -39,7 +39,12 @@ def moment_rows(ratio: float, n: int) -> tuple[Floats, float, float]:
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_variance_and_covariance_in_simulations(ratio: float) -> None:
     x, variance, covariance = moment_rows(ratio, 60)
-    settings: dict[str, Any] = {"graph": "complete", "iterations": 60 * 150, "runs": 1, "checkpoints": 1}
+    settings: dict[str, Any] = {
+        "graph": "complete",
+        "iterations": 60 * 150,
+        "runs": 1,
+        "checkpoints": 1,
+    }
     for nodes in (None, 6):
         first = gosta.simulate(x[:, 0], "variance", nodes=nodes, **settings)
         second = gosta.simulate(x, "covariance", nodes=nodes, **settings)
@@ -69,7 +74,9 @@ def test_variance_and_covariance_at_real_nodes(ratio: float) -> None:
 def test_mmd_far_from_zero() -> None:
     rng = np.random.default_rng(2)
     label = np.arange(80) % 2
-    x = np.round(8 * (rng.normal(size=80) + label)) * 4.0  # differences that floats near 10¹⁵ have exactly
+    x = (
+        np.round(8 * (rng.normal(size=80) + label)) * 4.0
+    )  # differences that floats near 10¹⁵ have exactly
     near, far = (gosta.exact({"x": x + offset, "label": label}, "mmd") for offset in (0.0, 1e15))
     assert far == pytest.approx(near, rel=1e-10)
 
@@ -91,7 +98,9 @@ def test_distance_correlation_of_large_and_small_values(size: float) -> None:
     wide = np.column_stack([columns, columns[:, 1]])  # several numbers in a part: no fast form
     options: dict[str, Any] = {"columns": [0, 1, 2], "split": 1}
     exact = gosta.exact(wide, "distance-correlation", **options)
-    assert gosta.exact(size * wide, "distance-correlation", **options) == pytest.approx(exact, rel=1e-9)
+    assert gosta.exact(size * wide, "distance-correlation", **options) == pytest.approx(
+        exact, rel=1e-9
+    )
 
 
 def test_distance_correlation_of_values_whose_squares_vanish_is_refused() -> None:
@@ -105,10 +114,14 @@ def test_distances_of_large_and_small_values(size: float) -> None:
     rows = np.random.default_rng(6).normal(size=(30, 3))
     for statistic in ("mean-pairwise-distance", "energy-distance"):
         data = {f"c{k}": rows[:, k] for k in range(3)} | {"label": np.arange(30) % 2}
-        large = {name: size * column if name != "label" else column for name, column in data.items()}
+        large = {
+            name: size * column if name != "label" else column for name, column in data.items()
+        }
         columns = ["c0", "c1", "c2"]
         exact = gosta.exact(data, statistic, columns=columns)
-        assert gosta.exact(large, statistic, columns=columns) == pytest.approx(size * float(exact), rel=1e-12)
+        assert gosta.exact(large, statistic, columns=columns) == pytest.approx(
+            size * float(exact), rel=1e-12
+        )
 
 
 def test_gini_near_the_largest_float() -> None:
@@ -133,12 +146,19 @@ def test_whole_numbers_that_overflow_when_compiled_are_refused() -> None:
 
 def test_whole_numbers_that_floats_round_are_refused() -> None:
     large = 2**53 + 1
-    for column in (np.array([1, large, 3]), np.array([1, large, 3], dtype=object), ["1", str(large), "3"]):
+    for column in (
+        np.array([1, large, 3]),
+        np.array([1, large, 3], dtype=object),
+        ["1", str(large), "3"],
+    ):
         with pytest.raises(gosta.DataError, match="in row 2: floats round whole numbers"):
             gosta.exact({"x": column}, "variance")
     assert gosta.exact({"x": np.array([1, 2**53 - 1, 3])}, "gini-mean-difference") > 1e15
     assert gosta.exact({"x": ["1", "1e17", "3"]}, "gini-mean-difference") > 1e15
-    classes = {"x": [1.0, 2.0, 3.0, 4.0], "label": [large, large, 5, 5]}  # names of classes are no numbers
+    classes = {
+        "x": [1.0, 2.0, 3.0, 4.0],
+        "label": [large, large, 5, 5],
+    }  # names of classes are no numbers
     assert gosta.exact(classes, "auc") in (0.0, 1.0)
 
 
@@ -149,7 +169,9 @@ def test_intervals_at_real_nodes_of_large_values(statistic: str, scale: float) -
     """Nodes also tell means of products of four kernel values, which is no reason to reject an honest neighbour."""
     rows = scale * np.random.default_rng(3).lognormal(0.0, 0.7, (40, 1))
     parts, triangle = np.split(rows, [10, 25]), [(0, 1), (1, 2), (0, 2)]
-    network = VirtualNetwork(parts, triangle, statistic=statistic, confidence_level=0.95, exchanges_per_second=20.0)
+    network = VirtualNetwork(
+        parts, triangle, statistic=statistic, confidence_level=0.95, exchanges_per_second=20.0
+    )
     network.clock.run(30.0)
     network.check()
     assert not network.events["rejected"]
@@ -164,11 +186,17 @@ def test_intervals_at_real_nodes_of_large_values(statistic: str, scale: float) -
 
 def test_rows_of_real_nodes_whose_products_overflow_are_refused() -> None:
     rows = 1e40 * np.arange(1.0, 31.0)[:, None]
-    with pytest.raises(gosta.DataError, match=r"variance: kernel values of .* are too large; use larger units"):
-        VirtualNetwork(np.split(rows, 3), [(0, 1), (1, 2)], statistic="variance", confidence_level=0.95)
+    with pytest.raises(
+        gosta.DataError, match=r"variance: kernel values of .* are too large; use larger units"
+    ):
+        VirtualNetwork(
+            np.split(rows, 3), [(0, 1), (1, 2)], statistic="variance", confidence_level=0.95
+        )
     ordinary = [np.arange(1.0, 11.0)[:, None], np.arange(1.0, 11.0)[:, None]]
     large = np.array([[1e40]] * 5)  # equal rows: only those with others are too large
-    network = VirtualNetwork([*ordinary, large], [(0, 1), (1, 2)], statistic="variance", confidence_level=0.95)
+    network = VirtualNetwork(
+        [*ordinary, large], [(0, 1), (1, 2)], statistic="variance", confidence_level=0.95
+    )
     network.clock.run(20.0)
     assert network.events["rejected"] > 0
     assert not network.events["suspended"]
@@ -185,11 +213,15 @@ def differences(x: Exact, y: Exact) -> Fraction:
 
 def covariance(x: Exact, y: Exact) -> Fraction:
     n, (first, second) = len(x), (sum(part, Fraction(0)) for part in (x, y))
-    return (sum((a * b for a, b in zip(x, y, strict=True)), Fraction(0)) - first * second / n) / (n - 1)
+    return (sum((a * b for a, b in zip(x, y, strict=True)), Fraction(0)) - first * second / n) / (
+        n - 1
+    )
 
 
 def energy(x: Exact, signs: Floats) -> Fraction:
-    first, second = ([a for a, sign in zip(x, signs, strict=True) if sign == side] for side in (1, -1))
+    first, second = (
+        [a for a, sign in zip(x, signs, strict=True) if sign == side] for side in (1, -1)
+    )
     m, n = len(first), len(second)
     within = differences(first, first) / m**2 + differences(second, second) / n**2
     return 2 * differences(first, second) / (m * n) - within
@@ -216,10 +248,14 @@ EXACT: dict[str, Callable[[Sequence[Exact], Floats], list[Fraction]]] = {
     "gini-mean-difference": lambda x, _: [differences(x[0], x[0]) / (len(x[0]) * (len(x[0]) - 1))],
     "gini-index": lambda x, _: [differences(x[0], x[0]) / (2 * len(x[0]) * sum(x[0]))],
     "lorenz-curve": lambda x, _: lorenz(x[0]),
-    "quantiles": lambda x, _: [sorted(x[0])[max(1, -(-k * len(x[0]) // 10)) - 1] for k in range(1, 10)],
+    "quantiles": lambda x, _: [
+        sorted(x[0])[max(1, -(-k * len(x[0]) // 10)) - 1] for k in range(1, 10)
+    ],
     "variance": lambda x, _: [covariance(x[0], x[0])],
     "covariance": lambda x, _: [covariance(*x)],
-    "mean-pairwise-distance": lambda x, _: [differences(x[0], x[0]) / (len(x[0]) * (len(x[0]) - 1))],
+    "mean-pairwise-distance": lambda x, _: [
+        differences(x[0], x[0]) / (len(x[0]) * (len(x[0]) - 1))
+    ],
     "energy-distance": lambda x, signs: [energy(x[0], signs)],
     "squared-scatter": lambda x, clusters: [scatter(x, clusters)],
 }
@@ -234,12 +270,16 @@ def check_bracket(layout: Layout, table: dict[str, Floats]) -> None:
     (part,) = layout.parts
     x = layout.encode(Data("rows", table, label="label", features=part.columns, is_partial=True))
     axes = enumerate(part.sketch.axes)
-    clipped = [[Fraction(v) for v in np.clip(x[:, k], axis.low, axis.high).tolist()] for k, axis in axes]
+    clipped = [
+        [Fraction(v) for v in np.clip(x[:, k], axis.low, axis.high).tolist()] for k, axis in axes
+    ]
     if part.sketch.name in ("gini-index", "lorenz-curve") and not any(clipped[0]):
         return
     (result,) = layout.results(layout.sums(x) / 2.0**BITS)
     assert result.has_value
-    for value, low, high in zip(EXACT[part.sketch.name](clipped, x[:, -1]), result.low, result.high, strict=True):
+    for value, low, high in zip(
+        EXACT[part.sketch.name](clipped, x[:, -1]), result.low, result.high, strict=True
+    ):
         assert Fraction(low) <= value <= Fraction(high), (part.sketch.name, float(value), low, high)
 
 
@@ -270,8 +310,14 @@ def test_brackets_are_certain_wherever_rows_lie(name: str, mean: float) -> None:
         ranges: dict[str, tuple[float, float]] = {}
         names = made.roles or (("first", "second") if name == "squared-scatter" else ("first",))
         for column, sign in zip(names, (1, -1), strict=False):
-            width = float(rng.choice([4.0, 0.1, 10 * rng.random(), 1e3 * rng.random(), max(1.0, mean * rng.random())]))
-            low = sign * mean * float(rng.choice([1.0, 0.9 + 0.1 * rng.random()])) + width * float(rng.random())
+            width = float(
+                rng.choice(
+                    [4.0, 0.1, 10 * rng.random(), 1e3 * rng.random(), max(1.0, mean * rng.random())]
+                )
+            )
+            low = sign * mean * float(rng.choice([1.0, 0.9 + 0.1 * rng.random()])) + width * float(
+                rng.random()
+            )
             ranges[column] = (low, max(low + width, float(np.nextafter(low, np.inf))))
             table[column] = low + width * some_column(rng, n)
             if name in ("gini-index", "lorenz-curve"):
@@ -286,7 +332,9 @@ def test_brackets_are_certain_wherever_rows_lie(name: str, mean: float) -> None:
         check_bracket(layout, table)
 
 
-@pytest.mark.parametrize("name", ["gini-mean-difference", "gini-index", "lorenz-curve", "quantiles"])
+@pytest.mark.parametrize(
+    "name", ["gini-mean-difference", "gini-index", "lorenz-curve", "quantiles"]
+)
 def test_brackets_are_certain_with_bins_much_narrower_than_the_range(name: str) -> None:
     rng = np.random.default_rng(4)
     for _ in range(300):
@@ -329,7 +377,9 @@ def test_brackets_of_shares_are_certain_where_differences_of_large_counts_are_sm
         gap = max(abs(a * n - b * m) for a, b in zip(positive, negative, strict=True))
         check_counts("kolmogorov-smirnov", counts, Fraction(gap, m * n))
     for _ in range(300):
-        counts = np.zeros((4, int(rng.choice([4, 20, 60]))), dtype=np.int64)  # censored and events, of both classes
+        counts = np.zeros(
+            (4, int(rng.choice([4, 20, 60]))), dtype=np.int64
+        )  # censored and events, of both classes
         counts[rng.choice([1, 3], counts.shape[1] - 1), np.arange(counts.shape[1] - 1)] = 1
         counts[[0, 2], -1] = int(10 ** rng.uniform(2, 6.5)), rng.integers(1, 3)
         check_counts("log-rank", counts, log_rank(counts.tolist()))
@@ -337,7 +387,12 @@ def test_brackets_of_shares_are_certain_where_differences_of_large_counts_are_sm
 
 def log_rank(counts: list[list[int]]) -> Fraction:
     """Return the statistic of counts in bins with one event at most: that of one time each, so without ties."""
-    first, second, gap, variance = sum(counts[0] + counts[1]), sum(counts[2] + counts[3]), Fraction(0), Fraction(0)
+    first, second, gap, variance = (
+        sum(counts[0] + counts[1]),
+        sum(counts[2] + counts[3]),
+        Fraction(0),
+        Fraction(0),
+    )
     for lost, died, other_lost, other_died in zip(*counts, strict=True):
         n, events = first + second, died + other_died
         gap += died - events * Fraction(first, n)

@@ -24,7 +24,12 @@ def table(n: int = 400, seed: int = 0) -> Data:
     rng = np.random.default_rng(seed)
     died = rng.integers(0, 2, n)
     sex, ward = np.array(["f", "m"])[rng.integers(0, 2, n)], rng.integers(1, 4, n)
-    columns = {"risk": np.clip(rng.normal(0.4, 0.15, n) + 0.1 * died, 0, 1), "died": died, "sex": sex, "ward": ward}
+    columns = {
+        "risk": np.clip(rng.normal(0.4, 0.15, n) + 0.1 * died, 0, 1),
+        "died": died,
+        "sex": sex,
+        "ward": ward,
+    }
     return load(columns | {"age": rng.integers(20, 90, n), "income": rng.lognormal(3, 1, n)})
 
 
@@ -34,25 +39,40 @@ def totals_of(layout: Layout, x: Floats) -> Floats:
 
 def test_strata_and_all_rows_from_one_vector() -> None:
     data = table()
-    settings = PrivateSettings(bins=64, ranges={"": (0, 1)}, strata={"sex": ("f", "m"), "ward": (1, 2, 3)})
+    settings = PrivateSettings(
+        bins=64, ranges={"": (0, 1)}, strata={"sex": ("f", "m"), "ward": (1, 2, 3)}
+    )
     layout = make_layout("auc", settings, **RISK)
     x = layout.encode(data)
     assert (layout.size, layout.width, layout.features_per_row) == (6 * 128, 3, 1)
     assert layout.columns == ("risk", "died", "sex", "ward")
-    assert layout.strata[:4] == ("sex = f, ward = 1", "sex = f, ward = 2", "sex = f, ward = 3", "sex = m, ward = 1")
+    assert layout.strata[:4] == (
+        "sex = f, ward = 1",
+        "sex = f, ward = 2",
+        "sex = f, ward = 3",
+        "sex = m, ward = 1",
+    )
     results = layout.results(totals_of(layout, x), noise_variance=0.0, level=0.95)
     assert [r.stratum for r in results] == ["", *layout.strata]
-    alone, total = make_layout("auc", Bins(64, {"": (0, 1)}), **RISK), totals_of(layout, x).reshape(6, 128).sum(axis=0)
+    alone, total = (
+        make_layout("auc", Bins(64, {"": (0, 1)}), **RISK),
+        totals_of(layout, x).reshape(6, 128).sum(axis=0),
+    )
     assert results[0] == alone.results(total, level=0.95)[0]
     # All rows are a sum of six totals, each with its noise.
-    assert layout.results(totals_of(layout, x), noise_variance=2.0)[0] == alone.results(total, noise_variance=12.0)[0]
+    assert (
+        layout.results(totals_of(layout, x), noise_variance=2.0)[0]
+        == alone.results(total, noise_variance=12.0)[0]
+    )
     for result, sex, ward in zip(results[1:], "fffmmm", [1, 2, 3] * 2, strict=True):
         part = (data.columns["sex"] == sex) & (data.columns["ward"] == ward)
         rows = {name: column[part] for name, column in data.columns.items()}
         value = gosta.exact(rows, "auc", score="risk", label="died")
         assert result.low[0] <= value <= result.high[0]
         assert result.rows == part.sum()
-    with pytest.raises(DataError, match=r"strata column 'sex' has the value 'm' .* none of those declared"):
+    with pytest.raises(
+        DataError, match=r"strata column 'sex' has the value 'm' .* none of those declared"
+    ):
         make_layout("auc", Bins(4, {"": (0, 1)}, strata={"sex": ("f",)}), **RISK).encode(data)
 
 
@@ -70,7 +90,10 @@ def test_statistics_that_have_the_same_sums_share_them() -> None:
     assert x.shape == (400, layout.width)
     results = layout.results(totals_of(layout, x))
     assert [r.statistic for r in results] == names.split(",")
-    exact = [gosta.exact(data, "auc", score="risk", label="died"), gosta.exact(data, "gini-index", columns="income")]
+    exact = [
+        gosta.exact(data, "auc", score="risk", label="died"),
+        gosta.exact(data, "gini-index", columns="income"),
+    ]
     for result, value in zip([results[0], results[3]], exact, strict=True):
         assert result.low[0] <= value <= result.high[0]
     assert results[3].clipped == (data.columns["income"] > 500).sum()
@@ -97,15 +120,28 @@ def test_fingerprint_is_of_all_that_sums_depend_on() -> None:
 
 def test_blocks_are_named_by_what_their_sums_depend_on() -> None:
     def blocks(names: str, bins: int = 32, **changes: Any) -> tuple[str, ...]:
-        settings = Bins(bins, {"": (0, 1)}, find_edges="edges" in changes, strata=changes.pop("strata", {}))
+        settings = Bins(
+            bins, {"": (0, 1)}, find_edges="edges" in changes, strata=changes.pop("strata", {})
+        )
         changes.pop("edges", None)
         return make_layout(names, settings, **(RISK | changes)).blocks
 
     auc = blocks("auc")
-    assert auc == blocks("auc:risk") == blocks("auc,auc") == blocks("mann-whitney") == blocks("roc-curve,auc")
+    assert (
+        auc
+        == blocks("auc:risk")
+        == blocks("auc,auc")
+        == blocks("mann-whitney")
+        == blocks("roc-curve,auc")
+    )
     assert blocks("variance:age,auc") == (*blocks("variance:age"), *auc)
     assert blocks("variance:age") == blocks("variance:age", label=None, classes=())
-    others = [blocks("auc", 33), blocks("auc", classes=(1, 0)), blocks("auc", label="dead"), blocks("auc:age")]
+    others = [
+        blocks("auc", 33),
+        blocks("auc", classes=(1, 0)),
+        blocks("auc", label="dead"),
+        blocks("auc:age"),
+    ]
     others += [blocks("auc", options={"positive": 0}), blocks("auc", strata={"sex": ("f", "m")})]
     others += [blocks("auc", strata={"sex": ("m", "f")}), blocks("auc", edges=True)]
     assert len({auc, *others}) == 9
@@ -130,7 +166,9 @@ def test_features_of_rows_in_blocks_add_up_to_the_sums() -> None:
 
 
 def test_exact_refuses_strata() -> None:
-    with pytest.raises(InputError, match=r"by=COLUMN; for results of sums use gosta.private.release"):
+    with pytest.raises(
+        InputError, match=r"by=COLUMN; for results of sums use gosta.private.release"
+    ):
         gosta.exact(table(), "auc", score="risk", label="died", bins=8, strata=["sex"])
 
 
@@ -138,8 +176,15 @@ def test_edges_that_a_first_sum_finds() -> None:
     data = table(2000)
     for names in ("gini-index:income", "auc,gini-index:income", "kendall-tau:age+income"):
         settings = Bins(16, {"risk": (0, 1), "age": (0, 110), "income": (0, 1000)}, find_edges=True)
-        first, final = (make_layout(names, one, **RISK) for one in (settings, settings._replace(find_edges=False)))
-        described = {key: text for key, text in first.describe().items() if key not in ("rounds", "numbers", "layout")}
+        first, final = (
+            make_layout(names, one, **RISK)
+            for one in (settings, settings._replace(find_edges=False))
+        )
+        described = {
+            key: text
+            for key, text in first.describe().items()
+            if key not in ("rounds", "numbers", "layout")
+        }
         assert described.items() <= final.describe().items()
         assert first.numbers == f"{first.size:,}, then at most {final.size:,}"
         x = first.encode(data)
@@ -190,9 +235,13 @@ def test_small_bins_are_merged_in_curves_and_small_groups_have_no_value() -> Non
     x = layout.encode(data)
     plain, merged = (layout.results(totals_of(layout, x), min_cell) for min_cell in (0, 5))
     assert merged[0] == plain[0]  # one number shows no bins
-    curves = [next(r for r in results if r.statistic == "quantiles:age") for results in (plain, merged)]
+    curves = [
+        next(r for r in results if r.statistic == "quantiles:age") for results in (plain, merged)
+    ]
     age = data.columns["age"]
-    counts = [[((age >= a) & (age < b)).sum() for a, b in zip(c.low, c.high, strict=True)] for c in curves]
+    counts = [
+        [((age >= a) & (age < b)).sum() for a, b in zip(c.low, c.high, strict=True)] for c in curves
+    ]
     assert min(counts[0]) < 5
     assert min(counts[1]) >= 5
     exact = gosta.exact(data, "quantiles", columns="age")
@@ -201,14 +250,21 @@ def test_small_bins_are_merged_in_curves_and_small_groups_have_no_value() -> Non
     empty = [r for r in merged if r.stratum == "ward = 4"]
     assert [(r.has_value, r.value, r.low, r.rows) for r in empty] == [(False, (), (), 0.0)] * 3
     few = x[(x[:, -1] != 0) | (np.cumsum(x[:, -1] == 0) <= 4)]
-    small = [r for r in layout.results(totals_of(layout, few), min_cell=5) if r.stratum == "ward = 1"]
+    small = [
+        r for r in layout.results(totals_of(layout, few), min_cell=5) if r.stratum == "ward = 1"
+    ]
     assert [(r.has_value, r.rows) for r in small] == [(False, 0.0)] * 3
 
 
 def test_a_hidden_stratum_does_not_follow_from_the_others() -> None:
     settings = Bins(8, {"age": (20, 50)}, strata={"ward": (1, 2, 3, 4)})
     layout = make_layout("variance:age,quantiles:age", settings)
-    for sizes, shown in (((3, 20, 9, 40), "24"), ((1, 1, 9, 40), "4"), ((0, 20, 9, 40), "234"), ((4, 4, 9, 40), "34")):
+    for sizes, shown in (
+        ((3, 20, 9, 40), "24"),
+        ((1, 1, 9, 40), "4"),
+        ((0, 20, 9, 40), "234"),
+        ((4, 4, 9, 40), "34"),
+    ):
         ward = np.repeat([1, 2, 3, 4], sizes)
         x = layout.encode(load({"age": np.linspace(30, 51.0, len(ward)), "ward": ward}))
         results = layout.results(totals_of(layout, x), min_cell=5)
@@ -217,12 +273,20 @@ def test_a_hidden_stratum_does_not_follow_from_the_others() -> None:
             assert all(r.rows == 0 for r in first if not r.has_value)
             # Values beyond the range: how many is not shown if they are few, and the bracket is not for them.
             assert first[0].clipped == 5 != (x[:, 0] > 50).sum() > 0
-            assert [r.is_certified for r in first if r.has_value] == [r.clipped == 0 for r in first if r.has_value]
+            assert [r.is_certified for r in first if r.has_value] == [
+                r.clipped == 0 for r in first if r.has_value
+            ]
 
 
 def test_random_numbers_are_not_plausible() -> None:
     rng = np.random.default_rng(0)
-    for names in ("auc", "variance:age", "gini-index:age", "mean-pairwise-distance:age+risk", "auc,variance:age"):
+    for names in (
+        "auc",
+        "variance:age",
+        "gini-index:age",
+        "mean-pairwise-distance:age+risk",
+        "auc,variance:age",
+    ):
         layout = make_layout(names, Bins(16, {"risk": (0, 1), "age": (0, 110)}), **RISK)
         totals = totals_of(layout, layout.encode(table()))
         assert layout.is_plausible(totals, 0.0)
@@ -249,9 +313,15 @@ def test_random_numbers_are_not_plausible() -> None:
         ({"settings": Bins(8, {"risk": (1, 0)})}, "range of 'risk' = 1:0: the first must be less"),
         ({"settings": Bins(8, {"": (0, 1)}, {"risk": (0.5, 0.2)})}, "in increasing order"),
         ({"settings": Bins(8, {"": (0, 1)}, {"risk": (0.5, 2)})}, "must lie within its range 0:1"),
-        ({"settings": Bins(8, {"": (0, 1)}, strata={"sex": ()})}, "declare its values for all sites"),
+        (
+            {"settings": Bins(8, {"": (0, 1)}, strata={"sex": ()})},
+            "declare its values for all sites",
+        ),
         ({"settings": Bins(0, {"": (0, 1)})}, "bins = 0 must be at least 1"),
-        ({"settings": Bins(9000, {"": (0, 1)})}, r"18,000 sums, at most 16,384 are possible; .*--bins 8192"),
+        (
+            {"settings": Bins(9000, {"": (0, 1)})},
+            r"18,000 sums, at most 16,384 are possible; .*--bins 8192",
+        ),
         ({"score": None}, "score is missing"),
         ({"label": None}, "label is missing"),
         ({"classes": ()}, r"declare all classes in order \(--classes"),
@@ -259,10 +329,22 @@ def test_random_numbers_are_not_plausible() -> None:
         ({"statistics": "mmd:age+risk"}, "bandwidth is missing"),
         ({"statistics": "mean-pairwise-distance"}, "columns are missing"),
         ({"statistics": "kendall-tau:risk"}, "needs 2, for first, second"),
-        ({"statistics": "kendall-tau:risk+age", "options": {"variant": "c"}}, "variant = 'c' must be 'a' or 'b'"),
-        ({"statistics": "gini-index:risk", "settings": Bins(8, {"": (-1, 1)})}, "must not be negative"),
-        ({"statistics": "squared-scatter:risk", "settings": Bins(8, {"": (0, 1e200)})}, "squares are too large"),
-        ({"statistics": "squared-scatter:risk", "options": {"centroids": "class-means"}}, "depends on all rows"),
+        (
+            {"statistics": "kendall-tau:risk+age", "options": {"variant": "c"}},
+            "variant = 'c' must be 'a' or 'b'",
+        ),
+        (
+            {"statistics": "gini-index:risk", "settings": Bins(8, {"": (-1, 1)})},
+            "must not be negative",
+        ),
+        (
+            {"statistics": "squared-scatter:risk", "settings": Bins(8, {"": (0, 1e200)})},
+            "squares are too large",
+        ),
+        (
+            {"statistics": "squared-scatter:risk", "options": {"centroids": "class-means"}},
+            "depends on all rows",
+        ),
     ],
 )
 def test_settings_that_cannot_be_used(changes: dict[str, Any], message: str) -> None:
@@ -272,7 +354,9 @@ def test_settings_that_cannot_be_used(changes: dict[str, Any], message: str) -> 
 
 def test_exact_with_bins() -> None:
     data = table()
-    strata = compare(data, "quantiles:age,lorenz-curve:age", Bins(4, strata={"sex": ("f", "m", "x")}))
+    strata = compare(
+        data, "quantiles:age,lorenz-curve:age", Bins(4, strata={"sex": ("f", "m", "x")})
+    )
     assert [value is None for value in strata.exact] == [False, False, False, True] * 2
     estimate = gosta.exact(data, "auc", score="risk", label="died", bins=256, interval=0.9)
     assert estimate.bracket is not None
@@ -283,16 +367,22 @@ def test_exact_with_bins() -> None:
     assert "bracket" in estimate._repr_html_()
     curve = gosta.exact(data, "roc-curve", score="risk", label="died", bins=64, find_edges=True)
     assert len(np.asarray(curve.value)) == 11
-    edges = gosta.exact(data, "quantiles", columns="age", edges={"age": [30, 50, 70]}, ranges={"age": (0, 100)})
+    edges = gosta.exact(
+        data, "quantiles", columns="age", edges={"age": [30, 50, 70]}, ranges={"age": (0, 100)}
+    )
     assert edges.bracket is not None
     assert np.all(edges.bracket[0] <= gosta.exact(data, "quantiles", columns="age"))
     tau = gosta.exact(data, "kendall-tau", columns=["age", "risk"], variant="b", bins=32)
-    assert tau.value == pytest.approx(gosta.exact(data, "kendall-tau", columns=["age", "risk"], variant="b"), abs=0.05)
+    assert tau.value == pytest.approx(
+        gosta.exact(data, "kendall-tau", columns=["age", "risk"], variant="b"), abs=0.05
+    )
     centroids = [[20.0], [80.0]]
     near = gosta.exact(data, "squared-scatter", columns="age", centroids=centroids, bins=2)
     scatter = gosta.exact(data, "squared-scatter", columns="age", centroids=centroids)
     assert near.value == pytest.approx(scatter, rel=1e-5)
-    with pytest.raises(InputError, match="normalisation = 'V': from sums auc has that of textbooks"):
+    with pytest.raises(
+        InputError, match="normalisation = 'V': from sums auc has that of textbooks"
+    ):
         gosta.exact(data, "auc", score="risk", label="died", bins=8, normalisation="V")
     with pytest.raises(InputError, match="has none; leave it out"):
         gosta.exact(data, "quantiles", columns="age", interval=0.95)

@@ -14,7 +14,18 @@ import pytest
 from gosta.runtime import extras
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ["numba", "llvmlite", "scipy", "pandas", "pyarrow", "sklearn", "pooch", "xarray", "matplotlib", "pyamg"]
+OPTIONAL = [
+    "numba",
+    "llvmlite",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "sklearn",
+    "pooch",
+    "xarray",
+    "matplotlib",
+    "pyamg",
+]
 OPTIONAL += ["openpyxl"]
 SCRIPT = f"""
 import sys
@@ -26,7 +37,11 @@ sys.exit(main())
 
 def light(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", SCRIPT, *arguments], capture_output=True, text=True, cwd=cwd, timeout=120
+        [sys.executable, "-c", SCRIPT, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
     )
 
 
@@ -47,11 +62,34 @@ def folder(tmp_path: Path) -> Path:
         ["statistics"],
         ["datasets"],
         ["protocols"],
-        ["exact", "rows.csv", "--statistic", "auc", "--score", "a", "--label", "died", "--interval", "95%"],
+        [
+            "exact",
+            "rows.csv",
+            "--statistic",
+            "auc",
+            "--score",
+            "a",
+            "--label",
+            "died",
+            "--interval",
+            "95%",
+        ],
         ["exact", "rows.csv", "--statistic", "kendall-tau", "--columns", "a,b"],
         ["exact", "rows.csv", "--statistic", "mean-pairwise-distance", "--columns", "a,b"],
         ["exact", "rows.csv", "--statistic", "mine.py:gap", "--columns", "a"],
-        ["network", "init", "net", "--nodes", "4", "--data", "rows.csv", "--statistic", "variance", "--columns", "a"],
+        [
+            "network",
+            "init",
+            "net",
+            "--nodes",
+            "4",
+            "--data",
+            "rows.csv",
+            "--statistic",
+            "variance",
+            "--columns",
+            "a",
+        ],
     ],
     ids=" ".join,
 )
@@ -74,20 +112,32 @@ def test_works_without_extras(arguments: list[str], folder: Path) -> None:
     ],
     ids=["run", "sweep", "reproduce", "graph", "scikit-learn", "parquet", "excel"],
 )
-def test_missing_extras_are_one_line(arguments: list[str], package: str, extra: str, folder: Path) -> None:
+def test_missing_extras_are_one_line(
+    arguments: list[str], package: str, extra: str, folder: Path
+) -> None:
     (folder / "rows.parquet").write_bytes(b"PAR1")
     (folder / "rows.xlsx").write_bytes(b"PK")
     done = light(*arguments, cwd=folder)
     assert done.returncode == 2
-    assert re.fullmatch(rf".*needs the package '{package}'.*pip install 'gosta\[{extra}\]'\n", done.stderr), done.stderr
+    assert re.fullmatch(
+        rf".*needs the package '{package}'.*pip install 'gosta\[{extra}\]'\n", done.stderr
+    ), done.stderr
 
 
 def test_extras_bring_the_modules_that_are_checked() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     for extra, modules in extras.MODULES.items():
-        lines = [line for name in [extra, *re.findall(r"\w+", str(project[extra]))] for line in project.get(name, ())]
+        lines = [
+            line
+            for name in [extra, *re.findall(r"\w+", str(project[extra]))]
+            for line in project.get(name, ())
+        ]
         assert set(modules) <= {re.split(r"[<>=;\[]", line)[0] for line in lines}
-    assert set(project) - {"all", "dev", "docs", "gpu", "ray"} <= set(re.findall(r"\w+", project["all"][0]))
+    assert set(project) - {"all", "dev", "docs", "gpu", "ray"} <= set(
+        re.findall(r"\w+", project["all"][0])
+    )
 
 
 def test_a_network_of_private_sums_runs_without_extras(folder: Path) -> None:
@@ -111,6 +161,17 @@ def test_a_network_of_private_sums_runs_without_extras(folder: Path) -> None:
         "--range",
         "a=0:8",
     ]
-    gosta("network", "init", "net", "--nodes", "4", "--data", "more.csv", *task, "--port", str(ports.free()))
+    gosta(
+        "network",
+        "init",
+        "net",
+        "--nodes",
+        "4",
+        "--data",
+        "more.csv",
+        *task,
+        "--port",
+        str(ports.free()),
+    )
     gosta("network", "up", "net", "--for", "60", "--until", "1%")
     gosta("network", "verify", "net")

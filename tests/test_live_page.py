@@ -103,11 +103,20 @@ def test_eight_nodes_one_of_them_killed_and_a_stranger(browser: Browser, tmp_pat
             for name in names:
                 browser.wait(node_is(name, "running"))
             browser.wait("document.getAnimations().length > 0")  # edges pulse
-            browser.wait("moment.totals[0][LOW] !== null && byId('facts').innerText.includes('8 of 8')")
+            browser.wait(
+                "moment.totals[0][LOW] !== null && byId('facts').innerText.includes('8 of 8')"
+            )
             points, value = browser.run("past.length"), browser.text("#value")
-            browser.wait(f"past.length > {points} && byId('value').innerText !== {json.dumps(value)}")
+            browser.wait(
+                f"past.length > {points} && byId('value').innerText !== {json.dumps(value)}"
+            )
             assert "95 % interval" in browser.text("#accuracy")
-            assert browser.run("document.querySelectorAll('#estimate-chart canvas, #error-chart canvas').length") == 2
+            assert (
+                browser.run(
+                    "document.querySelectorAll('#estimate-chart canvas, #error-chart canvas').length"
+                )
+                == 2
+            )
 
             nodes.kill("node-3")
             browser.wait(node_is("node-3", "stopped"))
@@ -133,7 +142,9 @@ def test_eight_nodes_one_of_them_killed_and_a_stranger(browser: Browser, tmp_pat
             assert browser.problems == []
         browser.wait("byId('link').innerText === 'Connection lost, retrying'")
         with running("watch", folder / "node-0", "--address", address):
-            browser.wait("byId('link').innerText === 'Live' && byId('title').innerText === 'node-0'")
+            browser.wait(
+                "byId('link').innerText === 'Live' && byId('title').innerText === 'node-0'"
+            )
             browser.wait(node_is("node-1", "connected"))  # as its neighbour sees it
             browser.run("choose(scene.nodes.indexOf('node-1'))")
             browser.wait("byId('details').innerText.includes('seen by')")
@@ -144,9 +155,23 @@ def test_eight_nodes_one_of_them_killed_and_a_stranger(browser: Browser, tmp_pat
 @needs_browser
 def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: Path) -> None:
     folder, rows = tmp_path / "private", tmp_path / "rows.csv"
-    text = "".join(f"{k * 37 % 100 / 100},{k * 37 % 100 > k % 90:d},{'fm'[k % 2]}\n" for k in range(300))
+    text = "".join(
+        f"{k * 37 % 100 / 100},{k * 37 % 100 > k % 90:d},{'fm'[k % 2]}\n" for k in range(300)
+    )
     rows.write_text("risk,died,sex\n" + text)
-    what = ["--private", "--data", rows, "--score", "risk", "--label", "died", "--strata", "sex", "--bins", 32]
+    what = [
+        "--private",
+        "--data",
+        rows,
+        "--score",
+        "risk",
+        "--label",
+        "died",
+        "--strata",
+        "sex",
+        "--bins",
+        32,
+    ]
     gosta("network", "init", folder, *what, "--nodes", 3, "--port", ports.free())
     forget(browser)
     browser.prefer(scheme="light", motion="reduce")
@@ -165,8 +190,13 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
         assert browser.run("document.activeElement.className") == "skip"
         browser.press("Enter")
         browser.press("Tab")
-        assert browser.run("document.activeElement.getAttribute('aria-label')").startswith("node-0, complete")
-        assert browser.run("getComputedStyle(document.activeElement.querySelector('.frame')).stroke") != "none"
+        assert browser.run("document.activeElement.getAttribute('aria-label')").startswith(
+            "node-0, complete"
+        )
+        assert (
+            browser.run("getComputedStyle(document.activeElement.querySelector('.frame')).stroke")
+            != "none"
+        )
         browser.press("ArrowDown")
         name = browser.run("document.activeElement.getAttribute('aria-label')").partition(",")[0]
         assert name in ("node-1", "node-2")
@@ -180,7 +210,9 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
         browser.wait(f"byId('value').innerText !== {json.dumps(value)}")
 
         for hidden, shown in {"true": "Paused", "false": "Live"}.items():  # another tab, and back
-            browser.run(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
+            browser.run(
+                f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})"
+            )
             browser.run("document.dispatchEvent(new Event('visibilitychange'))")
             browser.wait(f"byId('link').innerText === '{shown}'")
         for scheme in ("light", "dark"):
@@ -204,7 +236,11 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
 @contextlib.contextmanager
 def served(views: Sequence[View]) -> Iterator[str]:
     """Serve a page of given views."""
-    listener, ready, loop = serve.listen("127.0.0.1:0", "address"), threading.Event(), asyncio.new_event_loop()
+    listener, ready, loop = (
+        serve.listen("127.0.0.1:0", "address"),
+        threading.Event(),
+        asyncio.new_event_loop(),
+    )
     live: list[serve.LivePage] = []
 
     async def start() -> None:
@@ -278,7 +314,11 @@ def test_log_tail_follows_rotated_logs(tmp_path: Path) -> None:
     assert [one.text for one in tail.poll([folder])][-1] == "neighbour node-6"
     assert tail.poll([folder]) == ()
     log.write_bytes(b'\xff\x00\n[1]\n{"event": "reloaded", "neighbours": ["a", "b"], "rows": 3}\n')
-    assert [one.text for one in tail.poll([folder])] == ["\ufffd\0", "[1]", "neighbours a, b  rows 3"]
+    assert [one.text for one in tail.poll([folder])] == [
+        "\ufffd\0",
+        "[1]",
+        "neighbours a, b  rows 3",
+    ]
 
 
 def test_history_is_bounded_and_changes_are_small() -> None:
@@ -290,7 +330,10 @@ def test_history_is_bounded_and_changes_are_small() -> None:
     assert feed.update(scene, moment).startswith(b"event: start")
     for k in range(1, 5000):
         now = msgspec.structs.replace(moment, time=float(k), activity=(k,))
-        assert feed.update(scene, now) == b'event: change\ndata: {"time":%d.0,"activity":{"0":1}}\n\n' % k
+        assert (
+            feed.update(scene, now)
+            == b'event: change\ndata: {"time":%d.0,"activity":{"0":1}}\n\n' % k
+        )
     text = feed.start().partition(b"data: ")[2]
     times = [time for time, _ in json.loads(text)["history"]]
     assert len(times) <= MAX_POINTS
@@ -307,7 +350,9 @@ def test_nodes_that_never_ran(tmp_path: Path) -> None:
     gosta("network", "init", folder, *what, "--nodes", 3, "--port", ports.free())
     poller = Poller(folder)
     views = asyncio.run(poller.views())
-    assert [(view.name, view.state) for view in views] == [(f"node-{k}", "stopped") for k in range(3)]
+    assert [(view.name, view.state) for view in views] == [
+        (f"node-{k}", "stopped") for k in range(3)
+    ]
     scene, moment = NetworkSource(folder, poller.task).read(views, poller.network)
     assert (scene.quantities, scene.edges) == (("variance",), ((0, 1), (0, 2), (1, 2)))
     assert moment.facts == (("nodes running", "0 of 3"),)
@@ -334,7 +379,9 @@ def test_bad_arguments(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folders.create(Path("net"), plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free())
+    folders.create(
+        Path("net"), plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free()
+    )
     code, out, error = gosta_(*arguments)
     assert (code, out) == (2, "")
     assert re.fullmatch(message, error), error

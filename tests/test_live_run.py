@@ -43,7 +43,9 @@ def trace() -> gosta.Trace:
 
 def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
     """Start a live run, and return its process and the address of its page."""
-    process = subprocess.Popen([*GOSTA, "run", "--live", *arguments], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*GOSTA, "run", "--live", *arguments], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     found = re.search(r"http://\S+/", process.stdout.readline())
     assert found
@@ -77,11 +79,9 @@ def test_live_run(browser: Browser, trace: gosta.Trace, tmp_path: Path) -> None:
         browser.resize(1280, 900)
         browser.open(url)
         browser.wait("scene !== null && frames.length > 3")
-        assert [ask(url, "pause", origin) for origin in ("http://elsewhere.example", "null", url[:-1])] == [
-            403,
-            403,
-            200,
-        ]
+        assert [
+            ask(url, "pause", origin) for origin in ("http://elsewhere.example", "null", url[:-1])
+        ] == [403, 403, 200]
         browser.wait("state === 'paused'")
         assert browser.text("#play") == "Play"
         shown = browser.run("frames.length")
@@ -97,14 +97,18 @@ def test_live_run(browser: Browser, trace: gosta.Trace, tmp_path: Path) -> None:
         node = browser.run("chosen")
         edges = graphs.make("watts-strogatz", 150, seed=0).edges
         assert edges is not None
-        near = sorted({*edges[edges[:, 0] == node, 1].tolist(), *edges[edges[:, 1] == node, 0].tolist()})
+        near = sorted(
+            {*edges[edges[:, 0] == node, 1].tolist(), *edges[edges[:, 1] == node, 0].tolist()}
+        )
         assert browser.run("details.neighbours.map(([k]) => k)") == near
         assert browser.run("neighboursOf(chosen).sort((a, b) => a - b)") == near
         assert len(browser.run("details.visitors")) == 2
         assert browser.text("#details-title") == f"Node {node}"
 
         before = browser.run("colourTable.join()")
-        browser.run("byId('colour').value = 'estimate'; byId('colour').dispatchEvent(new Event('change'))")
+        browser.run(
+            "byId('colour').value = 'estimate'; byId('colour').dispatchEvent(new Event('change'))"
+        )
         assert browser.run("colourTable.join()") != before
         assert "above" in browser.text("#map-legend")
 
@@ -150,7 +154,9 @@ def test_live_run(browser: Browser, trace: gosta.Trace, tmp_path: Path) -> None:
 def test_report_is_a_file_of_its_own(browser: Browser, trace: gosta.Trace, tmp_path: Path) -> None:
     hostile = "</script><script>hacked()</script><img src=x onerror=hacked()>"
     faults = Faults(loss=0.1, partition=(5, 1000))
-    named = gosta.Trace(trace.data, replace(trace.info, data=hostile, faults=faults), trace.resume_data)
+    named = gosta.Trace(
+        trace.data, replace(trace.info, data=hostile, faults=faults), trace.resume_data
+    )
     named.report(tmp_path / "run.html")
     forget(browser)
     browser.prefer(motion="reduce")
@@ -162,7 +168,10 @@ def test_report_is_a_file_of_its_own(browser: Browser, trace: gosta.Trace, tmp_p
     told = "; 10 % of messages lost; two halves separated from iteration 5 to 1,000"
     assert browser.text("#subtitle").endswith(told)
     assert browser.run("frames.map((frame) => frame.iteration)") == trace.iterations.tolist()
-    assert browser.run("frames.map((frame) => frame.errors[MEAN])") == trace.data["mean"][0].values.tolist()
+    assert (
+        browser.run("frames.map((frame) => frame.errors[MEAN])")
+        == trace.data["mean"][0].values.tolist()
+    )
     assert browser.run("frames.map((frame) => frame.sent)") == trace.units.tolist()
     browser.run("byId('at').value = 40; byId('at').dispatchEvent(new Event('input'))")
     browser.run("byId('node').value = 17; byId('node').dispatchEvent(new Event('change'))")
@@ -171,7 +180,9 @@ def test_report_is_a_file_of_its_own(browser: Browser, trace: gosta.Trace, tmp_p
     assert (browser.run("chosen"), said) == (17, "Nodes have the numbers 0 to 149.")
     own = trace.estimates[0, :, 17].values.tolist()
     browser.wait(f"byId('details').innerText.includes(number({own[40]!r}))")
-    np.testing.assert_allclose(browser.run("details.history.map(([, value]) => value)"), own, rtol=1e-7)
+    np.testing.assert_allclose(
+        browser.run("details.history.map(([, value]) => value)"), own, rtol=1e-7
+    )
     assert browser.run("details.neighbours.length") == browser.run("neighboursOf(17).length") > 0
     browser.run("byId('speed').value = 8; byId('speed').dispatchEvent(new Event('change'))")
     browser.run("byId('play').click()")
@@ -191,7 +202,9 @@ def recorded(path: Path) -> dict[str, Any]:
 
 def test_report_of_1600_nodes_is_small(tmp_path: Path) -> None:
     values = np.random.default_rng(0).gamma(2, 1, 1600)
-    trace = gosta.simulate(values, "gini-mean-difference", runs=1, graph="complete", protocol="gosta-async")
+    trace = gosta.simulate(
+        values, "gini-mean-difference", runs=1, graph="complete", protocol="gosta-async"
+    )
     trace.report(tmp_path / "run.html")
     assert (tmp_path / "run.html").stat().st_size < 3_000_000
     found = recorded(tmp_path / "run.html")
@@ -202,9 +215,9 @@ def test_report_of_1600_nodes_is_small(tmp_path: Path) -> None:
 
 
 def test_all_edges_of_a_small_complete_graph_are_drawn(tmp_path: Path) -> None:
-    gosta.simulate(np.arange(4.0), "variance", runs=1, graph="complete", protocol="gosta-async").report(
-        tmp_path / "a.html"
-    )
+    gosta.simulate(
+        np.arange(4.0), "variance", runs=1, graph="complete", protocol="gosta-async"
+    ).report(tmp_path / "a.html")
     scene = recorded(tmp_path / "a.html")["scene"]
     assert (len(base64.b64decode(scene["edge_ends"])), scene["note"]) == (6 * 2 * 2, "")
 
@@ -233,7 +246,12 @@ def test_report_without_the_estimates_of_all_nodes(
     ],
 )
 def test_bad_reports(
-    trace: gosta.Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, run: int, message: str
+    trace: gosta.Trace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    run: int,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(gosta.InputError) as error:
@@ -246,12 +264,21 @@ def test_bad_reports(
     ("arguments", "message"),
     [
         (("--live", "--runs", "3"), "runs = 3: --live shows one run; leave --runs out"),
-        (("--live", "--protocol", "u2,tracking"), "protocol = 'u2,tracking': --live shows one protocol; name one"),
+        (
+            ("--live", "--protocol", "u2,tracking"),
+            "protocol = 'u2,tracking': --live shows one protocol; name one",
+        ),
         (("--open",), "open is for the page of --live; give both"),
         (("--live", "--private"), "live is for exchanges of rows; leave it out with --private"),
-        (("--live", "large.csv", "-s", "gini-mean-difference"), "live: 10,001 nodes are too many to be drawn; "),
+        (
+            ("--live", "large.csv", "-s", "gini-mean-difference"),
+            "live: 10,001 nodes are too many to be drawn; ",
+        ),
         (("--report", "run.pdf"), "report = 'run.pdf' must end in .html"),
-        (("--report", "nowhere/run.html"), "report = 'nowhere/run.html': there is no folder nowhere"),
+        (
+            ("--report", "nowhere/run.html"),
+            "report = 'nowhere/run.html': there is no folder nowhere",
+        ),
     ],
 )
 def test_bad_arguments(

@@ -25,7 +25,9 @@ def contributions(
     vectors: Mapping[str, Words], keys: Mapping[str, bytes], context: bytes = CONTEXT
 ) -> dict[str, Words]:
     public = {name: masks.public_key(key) for name, key in keys.items()}
-    sent = {name: masks.mask(len(v), name, keys[name], public, context) for name, v in vectors.items()}
+    sent = {
+        name: masks.mask(len(v), name, keys[name], public, context) for name, v in vectors.items()
+    }
     return {name: vector + sent[name] for name, vector in vectors.items()}
 
 
@@ -68,14 +70,18 @@ def chacha20(key: bytes, blocks: int) -> bytes:
 
     content = b""
     for counter in range(blocks):
-        first = np.frombuffer(b"expand 32-byte k" + key + counter.to_bytes(16, "little"), dtype="<u4").tolist()
+        first = np.frombuffer(
+            b"expand 32-byte k" + key + counter.to_bytes(16, "little"), dtype="<u4"
+        ).tolist()
         s = list(first)
         for _ in range(10):
             for k in range(4):
                 quarter(s, k, k + 4, k + 8, k + 12)
             for k in range(4):
                 quarter(s, k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
-        content += b"".join(((a + b) % 2**32).to_bytes(4, "little") for a, b in zip(s, first, strict=True))
+        content += b"".join(
+            ((a + b) % 2**32).to_bytes(4, "little") for a, b in zip(s, first, strict=True)
+        )
     return content
 
 
@@ -85,10 +91,15 @@ def test_a_mask_is_what_its_definition_says() -> None:
     bob = bytes.fromhex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")
     alice_public = bytes.fromhex("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a")
     secret = bytes.fromhex("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742")
-    assert masks.public_key(bob).hex() == "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f"
+    assert (
+        masks.public_key(bob).hex()
+        == "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f"
+    )
     info = b"\0\0\0\x07context\0\0\0\x05alice\0\0\0\x03bob"
     extracted = hmac.digest(bytes(32), secret, "sha256")
-    stream = np.frombuffer(chacha20(hmac.digest(extracted, info + b"\1", "sha256"), 3), dtype="<u8")[:20]
+    stream = np.frombuffer(
+        chacha20(hmac.digest(extracted, info + b"\1", "sha256"), 3), dtype="<u8"
+    )[:20]
     public = {"alice": alice_public, "bob": masks.public_key(bob)}
     assert np.array_equal(masks.mask(20, "bob", bob, public, b"context"), -stream)
 
@@ -134,7 +145,9 @@ def test_others_see_the_total_only(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = list(itertools.combinations(honest, 2))
     drawn = {pair: rng.integers(2**64, size=size, dtype=np.uint64) for pair in pairs}
 
-    def sent(vectors: Mapping[str, Words], between_honest: Mapping[tuple[str, str], Words]) -> dict[str, Words]:
+    def sent(
+        vectors: Mapping[str, Words], between_honest: Mapping[tuple[str, str], Words]
+    ) -> dict[str, Words]:
         known = {masks._joined(CONTEXT, *pair): stream for pair, stream in between_honest.items()}
 
         def stream(size: int, secret: bytes, info: bytes) -> Words:
@@ -149,14 +162,28 @@ def test_others_see_the_total_only(monkeypatch: pytest.MonkeyPatch) -> None:
     first = sent(data, drawn)
     assert not np.array_equal(first["b"], sent(others, drawn)["b"])
     same = sent(others, drawn | {("b", "e"): drawn["b", "e"] - moved})
-    assert {name: vector.tobytes() for name, vector in first.items()} == {n: v.tobytes() for n, v in same.items()}
+    assert {name: vector.tobytes() for name, vector in first.items()} == {
+        n: v.tobytes() for n, v in same.items()
+    }
 
-    def simulate(total: Words, colluders: Mapping[str, Words], random: Mapping[str, Words]) -> dict[str, Words]:
+    def simulate(
+        total: Words, colluders: Mapping[str, Words], random: Mapping[str, Words]
+    ) -> dict[str, Words]:
         """Return what all sites send, from the colluding sites' keys and data and the total."""
         monkeypatch.setattr(masks, "_stream", real)
         found = {n: v + masks.mask(size, n, keys[n], public, CONTEXT) for n, v in colluders.items()}
         rest = total - np.sum(list(found.values()), axis=0, dtype=np.uint64)
-        return found | dict(random) | {honest[-1]: rest - np.sum(list(random.values()), axis=0, dtype=np.uint64)}
+        return (
+            found
+            | dict(random)
+            | {honest[-1]: rest - np.sum(list(random.values()), axis=0, dtype=np.uint64)}
+        )
 
-    made = simulate(total(data), {name: data[name] for name in colluding}, {name: first[name] for name in honest[:-1]})
-    assert {name: vector.tobytes() for name, vector in made.items()} == {n: v.tobytes() for n, v in first.items()}
+    made = simulate(
+        total(data),
+        {name: data[name] for name in colluding},
+        {name: first[name] for name in honest[:-1]},
+    )
+    assert {name: vector.tobytes() for name, vector in made.items()} == {
+        n: v.tobytes() for n, v in first.items()
+    }

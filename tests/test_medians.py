@@ -49,7 +49,9 @@ def test_value_is_the_weighted_median_of_the_kernel(
         index = [(i, j) for i in range(40) for j in range(i + (norm == "U"), 40)]
         values = np.array([statistic.kernel(x[i], x[j]) for i, j in index])
         counted = ~np.isnan(values)
-        assert measure(data, statistic, norm).value == pytest.approx(np.median(values[counted]), rel=TIGHT, abs=1e-11)
+        assert measure(data, statistic, norm).value == pytest.approx(
+            np.median(values[counted]), rel=TIGHT, abs=1e-11
+        )
         products = np.array([weights[i] * weights[j] for i, j in index])[counted]
         wanted = np.quantile(values[counted], 0.5, weights=products, method="inverted_cdf")
         found = measure(data.with_weights(weights), with_weights(statistic, "weights"), norm).value
@@ -72,7 +74,9 @@ def test_theil_sen(n: int, seed: int, rounding: int) -> None:
         return
     assert ours.value == pytest.approx(theirs.slope, rel=TIGHT, abs=1e-12)
     if np.isfinite([ours.low, ours.high]).all():
-        assert (ours.low, ours.high) == pytest.approx((theirs.low_slope, theirs.high_slope), rel=TIGHT, abs=1e-12)
+        assert (ours.low, ours.high) == pytest.approx(
+            (theirs.low_slope, theirs.high_slope), rel=TIGHT, abs=1e-12
+        )
 
 
 @given(sizes, seeds, digits)
@@ -84,7 +88,9 @@ def test_hodges_lehmann(n: int, seed: int, rounding: int) -> None:
     # The ends are the means whose shift the signed-rank test just does not reject.
     if rounding == 8 and np.isfinite(ours.low):
         for end, side in ((ours.low, -1), (ours.high, 1)):
-            inside, outside = (scipy.stats.wilcoxon(v - end - side * gap).pvalue for gap in (-1e-9, 1e-9))
+            inside, outside = (
+                scipy.stats.wilcoxon(v - end - side * gap).pvalue for gap in (-1e-9, 1e-9)
+            )
             assert outside <= 0.1 < inside
 
 
@@ -94,7 +100,9 @@ def test_interval_of_hodges_lehmann_is_that_of_all_signs() -> None:
     sums = np.array([sum(k + 1 for k in range(n) if signs >> k & 1) for signs in range(2**n)])
     rank = max(r for r in range(1, 28) if np.mean(sums <= r - 1) <= 0.025)
     v = np.random.default_rng(1).normal(size=n)
-    walsh = np.sort([(v[i] + v[j]) / 2 for i, j in [*combinations(range(n), 2), *((i, i) for i in range(n))]])
+    walsh = np.sort(
+        [(v[i] + v[j]) / 2 for i, j in [*combinations(range(n), 2), *((i, i) for i in range(n))]]
+    )
     ours = gosta.exact(v, "hodges-lehmann", interval=0.95)
     assert (ours.low, ours.high) == pytest.approx((walsh[rank - 1], walsh[-rank]), rel=1e-12)
 
@@ -103,7 +111,9 @@ def test_interval_of_hodges_lehmann_is_that_of_all_signs() -> None:
 def test_shift_is_that_of_the_test(n: int, seed: int, rounding: int) -> None:
     v, label = sample(n, seed, rounding)[:, 0], np.arange(n) % 3 == 0
     ours = gosta.exact(v, "hodges-lehmann-shift", label=label)
-    assert ours == pytest.approx(np.median((v[label][:, None] - v[~label]).ravel()), rel=TIGHT, abs=1e-12)
+    assert ours == pytest.approx(
+        np.median((v[label][:, None] - v[~label]).ravel()), rel=TIGHT, abs=1e-12
+    )
     if label.sum() > 1:
         effect = gosta.test(v, "mann-whitney", label=label, level=0.9).effect
         assert effect is not None
@@ -147,7 +157,9 @@ def test_nodes_say_why_they_cannot(statistic: Statistic) -> None:
         Estimand(statistic, statistic.encode_rows(rows, {}))
     with pytest.raises(InputError, match=why):
         gosta.simulate(rows, statistic)
-    with pytest.raises(InputError, match="ranks has a value for each row, a simulation of carried-means reads one"):
+    with pytest.raises(
+        InputError, match="ranks has a value for each row, a simulation of carried-means reads one"
+    ):
         gosta.simulate(rows, "ranks", columns="first", graph="complete")
     with pytest.raises(InputError, match="ranks:first has a value for each row; estimate it alone"):
         gosta.simulate(rows, ["ranks:first", "variance:first"])
@@ -159,8 +171,12 @@ def test_survival_at_given_times_is_that_of_lifelines() -> None:
     rng = np.random.default_rng(3)
     table = {"time": np.round(rng.exponential(5, 60), 1), "event": rng.integers(0, 2, 60)}
     times = [0.05, 1.05, 4.05, 100.0]
-    theirs = KaplanMeierFitter().fit(table["time"], table["event"]).survival_function_at_times(times)
-    assert gosta.exact(table, "kaplan-meier", times=times) == pytest.approx(theirs.to_numpy(), rel=TIGHT)
+    theirs = (
+        KaplanMeierFitter().fit(table["time"], table["event"]).survival_function_at_times(times)
+    )
+    assert gosta.exact(table, "kaplan-meier", times=times) == pytest.approx(
+        theirs.to_numpy(), rel=TIGHT
+    )
     binned: Any = gosta.exact(table, "kaplan-meier", times="0.05,1.05,4.05,100", bins=16)
     assert (binned.bracket[0] <= theirs.to_numpy() + 1e-6).all()
     assert (theirs.to_numpy() <= binned.bracket[1] + 1e-6).all()
@@ -171,15 +187,36 @@ def test_survival_at_given_times_is_that_of_lifelines() -> None:
 def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     run = command(capsys, monkeypatch)
     code, out, _ = run("exact", "iris", "-s", "ranks", "-c", "sepal length", "--n", "30")
-    wanted = np.ravel(gosta.exact(gosta.datasets.load("iris", n=30), "ranks", columns="sepal length"))[-1]
+    wanted = np.ravel(
+        gosta.exact(gosta.datasets.load("iris", n=30), "ranks", columns="sepal length")
+    )[-1]
     assert (code, f"  row 30: {wanted:.6g}" in out) == (0, True)
     record = json.loads(
-        run("exact", "iris", "-s", "hodges-lehmann", "-c", "sepal length", "--interval", "95%", "--json")[1]
+        run(
+            "exact",
+            "iris",
+            "-s",
+            "hodges-lehmann",
+            "-c",
+            "sepal length",
+            "--interval",
+            "95%",
+            "--json",
+        )[1]
     )
     assert record["interval"]["standard_error"] is None
     assert (
         "standard error"
-        not in run("exact", "iris", "-s", "theil-sen", "-c", "sepal length,petal length", "--interval", "95%")[1]
+        not in run(
+            "exact",
+            "iris",
+            "-s",
+            "theil-sen",
+            "-c",
+            "sepal length,petal length",
+            "--interval",
+            "95%",
+        )[1]
     )
     assert "has a value for each row: --statistic ranks" in run("exact", "iris")[1]
 

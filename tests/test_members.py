@@ -28,7 +28,13 @@ def public(key: Ed25519PrivateKey) -> str:
 
 
 def make(**changes: Any) -> MemberList:
-    made = MemberList(NETWORK, 3, "0" * 16, POLICY, tuple(Member(name, public(key), 7) for name, key in KEYS.items()))
+    made = MemberList(
+        NETWORK,
+        3,
+        "0" * 16,
+        POLICY,
+        tuple(Member(name, public(key), 7) for name, key in KEYS.items()),
+    )
     return replace(made, **changes)
 
 
@@ -37,7 +43,9 @@ def authority() -> Pair:
     return certificates.make_authority(NETWORK)
 
 
-def sign(authority: Pair, members_: MemberList, holder: str = "coordinator", **dates: datetime) -> SignedList:
+def sign(
+    authority: Pair, members_: MemberList, holder: str = "coordinator", **dates: datetime
+) -> SignedList:
     pair = certificates.issue(authority, NETWORK, holder, **dates)
     key = load_pem_private_key(pair.key, None)
     assert isinstance(key, Ed25519PrivateKey)
@@ -50,7 +58,9 @@ def test_a_list_is_written_read_and_verified(authority: Pair, tmp_path: Path) ->
     assert members.read_list(tmp_path / "members.json") == signed
     assert members.verify_list(signed, authority.cert, NETWORK) == make()
     both = certificates.make_authority(NETWORK).cert + authority.cert
-    assert members.verify_list(signed, both, NETWORK) == make(), "one of two authorities, while one is replaced"
+    assert members.verify_list(signed, both, NETWORK) == make(), (
+        "one of two authorities, while one is replaced"
+    )
 
 
 def test_every_change_of_a_signed_list_is_noticed(authority: Pair) -> None:
@@ -76,7 +86,9 @@ def test_lists_of_others(authority: Pair) -> None:
         members.verify_list(signed, certificates.make_authority(NETWORK).cert, NETWORK)
     with pytest.raises(InputError, match=r"is not signed by coordinator.0123456789abcdef"):
         members.verify_list(sign(authority, make(), "a"), authority.cert, NETWORK)
-    old = sign(authority, make(), not_before=now - timedelta(days=2), not_after=now - timedelta(days=1))
+    old = sign(
+        authority, make(), not_before=now - timedelta(days=2), not_after=now - timedelta(days=1)
+    )
     with pytest.raises(InputError, match="certificate is not valid now"):
         members.verify_list(old, authority.cert, NETWORK)
     with pytest.raises(InputError, match="PEM is needed"):
@@ -104,7 +116,10 @@ KEY = public(KEYS["a"])
         ({"serial": 2**53 + 1}, "<= 9007199254740992"),
         ({"policy": {"a": "\x1b[2J"}}, "cannot be printed"),
         ({"policy": {"a": "x" * 1001}}, "length <= 1000"),
-        ({"members": tuple(Member(f"n{k}", f"{k:064x}") for k in range(10_001))}, "length <= 10000"),
+        (
+            {"members": tuple(Member(f"n{k}", f"{k:064x}") for k in range(10_001))},
+            "length <= 10000",
+        ),
     ],
 )
 def test_invalid_lists(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -133,7 +148,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_the_largest_list_can_be_read(authority: Pair, tmp_path: Path) -> None:
-    many = tuple(Member(f"site-{k}-{'x' * 40}", f"{k:064x}", 2**40) for k in range(members.MAX_MEMBERS))
+    many = tuple(
+        Member(f"site-{k}-{'x' * 40}", f"{k:064x}", 2**40) for k in range(members.MAX_MEMBERS)
+    )
     gone = tuple(f"{k + 10**6:064x}" for k in range(members.MAX_REVOKED))
     signed = sign(authority, make(members=many, revoked=gone))
     members.write_list(tmp_path / "members.json", signed)

@@ -47,7 +47,9 @@ def test_rows_that_were_withdrawn_are_in_no_report() -> None:
     assert [peer.report() for peer in network.peers.values()] == [None, None]
     assert "node-1" in network.nodes["node-0"].status().missing
     network.clock.run(50.0)
-    assert network.nodes["node-0"].counters["offers"] <= offers + 1  # rows are not sent to a site that takes none
+    assert (
+        network.nodes["node-0"].counters["offers"] <= offers + 1
+    )  # rows are not sent to a site that takes none
 
 
 def test_no_row_is_sent_more_often_than_it_may_be() -> None:

@@ -99,7 +99,10 @@ def test_verify_detects_changes(finished: Path, tmp_path: Path, gosta_: Any) -> 
     assert code == 1
     assert "NO " in out
     for statement, error in (
-        ("UPDATE records SET body = zeroblob(length(body)) WHERE number = 7", "7 does not match its checksum; move it"),
+        (
+            "UPDATE records SET body = zeroblob(length(body)) WHERE number = 7",
+            "7 does not match its checksum; move it",
+        ),
         ("DELETE FROM records WHERE number = 7", "record 7 is missing"),
     ):
         with sqlite3.connect(path) as journal:
@@ -131,7 +134,9 @@ def test_a_node_reloads_its_files_and_stops_at_a_signal(tmp_path: Path, gosta_: 
         table.write_text("\n".join(lines[: len(lines) // 2]) + "\n")
         kept = 569 - (len(lines) - len(lines) // 2)
         first = nodes.wait(
-            lambda found: all(one.epoch == one.estimate_epoch and one.rows_seen == kept for one in found)
+            lambda found: all(
+                one.epoch == one.estimate_epoch and one.rows_seen == kept for one in found
+            )
         )
         running.send_signal(signal.SIGINT)
         output = running.communicate(timeout=60)[0]
@@ -141,7 +146,9 @@ def test_a_node_reloads_its_files_and_stops_at_a_signal(tmp_path: Path, gosta_: 
     assert gosta_("network", "remove", folder, "node-2")[0] == 0
     del nodes.folders["node-2"]
     with subprocess.Popen([*up, "--json"], stdout=subprocess.PIPE, text=True) as running:
-        nodes.wait(lambda found: all(one.epoch > first[0].epoch and one.sites_seen == 3 for one in found))
+        nodes.wait(
+            lambda found: all(one.epoch > first[0].epoch and one.sites_seen == 3 for one in found)
+        )
         running.send_signal(signal.SIGINT)
         output = running.communicate(timeout=60)[0]
     assert [status["node"] for status in statuses(output)] == ["node-0", "node-1", "node-3"]
@@ -153,10 +160,14 @@ def test_new_and_expired_certificates(finished: Path, tmp_path: Path, gosta_: An
     old = (folder / "node-1" / "cert.pem").read_bytes()
     assert "node-1" in gosta_("network", "certify", folder, "node-1")[1]
     assert (folder / "node-1" / "cert.pem").read_bytes() != old
-    authority = certificates.Pair(*((folder / "authority" / name).read_bytes() for name in ("key.pem", "cert.pem")))
+    authority = certificates.Pair(
+        *((folder / "authority" / name).read_bytes() for name in ("key.pem", "cert.pem"))
+    )
     network = json.loads((finished / "status.json").read_text().splitlines()[0])["network"]
     then = datetime.now(UTC) - timedelta(days=9)
-    ended = certificates.issue(authority, network, "node-1", not_before=then, not_after=then + timedelta(days=1))
+    ended = certificates.issue(
+        authority, network, "node-1", not_before=then, not_after=then + timedelta(days=1)
+    )
     (folder / "node-1" / "cert.pem").write_bytes(ended.cert)
     (folder / "node-1" / "key.pem").write_bytes(ended.key)
     code, _, err = gosta_("node", folder / "node-1")

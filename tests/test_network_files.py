@@ -23,7 +23,11 @@ TASK = Task(
     "0123456789abcdef",
     "mmd",
     confidence_level=0.9,
-    options={"bandwidth": 0.1 + 0.2, "positive": 'a "quoted\\ \x7f\n class 𝛼', "rows": [[1.5, 2], [3, -0.0]]},
+    options={
+        "bandwidth": 0.1 + 0.2,
+        "positive": 'a "quoted\\ \x7f\n class 𝛼',
+        "rows": [[1.5, 2], [3, -0.0]],
+    },
     classes=("a", 1, 2.5),
     label="ill",
 )
@@ -61,29 +65,73 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
             "exchanges_per_second = -1",
             "exchanges_per_second = -1.0 must be a finite number",
         ),
-        ("exchanges_per_second = 3.5", "exchanges_per_second = inf", "node.exchanges_per_second = inf must be"),
+        (
+            "exchanges_per_second = 3.5",
+            "exchanges_per_second = inf",
+            "node.exchanges_per_second = inf must be",
+        ),
         ("epoch_seconds = 0.0", "epoch_seconds = nan", "node.epoch_seconds = nan must be"),
-        ("keep_exchanges = 100000", "keep_exchanges = -1", "node.keep_exchanges = -1 must be 0 or more"),
+        (
+            "keep_exchanges = 100000",
+            "keep_exchanges = -1",
+            "node.keep_exchanges = -1 must be 0 or more",
+        ),
         (
             'statistic = "mmd"',
             'statistic = "mmd"\nencoded_columns = [2, 100000000000]',
             "must be 0 or more, and at most 3,600 together",
         ),
-        ("max_disclosures = 0", "max_disclosures = -2", "node.max_disclosures = -2 must be 0 or more"),
-        ('statistic = "mmd"', 'statistic = "mmd"\nuntil = 1.0', "network.until = 1.0 must be a relative error below 1"),
-        ('statistic = "mmd"', 'statistic = "mmd"\nuntil = nan', "network.until = nan must be a relative error below 1"),
-        ("epoch_seconds = 0.0", "epoch_seconds = 5.0", "node.epoch_seconds = 5.0 must be 0, or at least 10"),
-        ("exchanges_per_second =", "rate =", "key 'rate' in \\[node\\] is now called 'exchanges_per_second'"),
-        ("max_exchanges_per_second =", "most =", "key 'most' .* is now called 'max_exchanges_per_second'"),
+        (
+            "max_disclosures = 0",
+            "max_disclosures = -2",
+            "node.max_disclosures = -2 must be 0 or more",
+        ),
+        (
+            'statistic = "mmd"',
+            'statistic = "mmd"\nuntil = 1.0',
+            "network.until = 1.0 must be a relative error below 1",
+        ),
+        (
+            'statistic = "mmd"',
+            'statistic = "mmd"\nuntil = nan',
+            "network.until = nan must be a relative error below 1",
+        ),
+        (
+            "epoch_seconds = 0.0",
+            "epoch_seconds = 5.0",
+            "node.epoch_seconds = 5.0 must be 0, or at least 10",
+        ),
+        (
+            "exchanges_per_second =",
+            "rate =",
+            "key 'rate' in \\[node\\] is now called 'exchanges_per_second'",
+        ),
+        (
+            "max_exchanges_per_second =",
+            "most =",
+            "key 'most' .* is now called 'max_exchanges_per_second'",
+        ),
         ("epoch_seconds =", "renew =", "key 'renew' .* is now called 'epoch_seconds'"),
         ("status_page =", "status =", "key 'status' .* is now called 'status_page'"),
-        ("confidence_level =", "interval =", "key 'interval' in \\[network\\] is now called 'confidence_level'"),
+        (
+            "confidence_level =",
+            "interval =",
+            "key 'interval' in \\[network\\] is now called 'confidence_level'",
+        ),
         ("127.0.0.1:7400", "127.0.0.1", "node.listen = '127.0.0.1' must be host:port"),
         ("127.0.0.1:7400", "127.0.0.1:70000", "port from 1 to 65535"),
         ("127.0.0.1:7400", "::1:7400", "must be host:port"),
         ('advertise = ""', 'advertise = "there"', "node.advertise = 'there' must be host:port"),
-        ('proxy = ""', 'proxy = "http://me:secret@p:99999"', "node.proxy = 'http://p:99999' must be an HTTP proxy"),
-        ('proxy = ""', 'proxy = "socks5://me:secret@p:1"', "node.proxy = 'socks5://p:1' must be an HTTP proxy"),
+        (
+            'proxy = ""',
+            'proxy = "http://me:secret@p:99999"',
+            "node.proxy = 'http://p:99999' must be an HTTP proxy",
+        ),
+        (
+            'proxy = ""',
+            'proxy = "socks5://me:secret@p:1"',
+            "node.proxy = 'socks5://p:1' must be an HTTP proxy",
+        ),
         ("[::1]:7401", "127.0.0.1:7400", "give it another port"),
         ("there:7402", "there", "neighbours.node-1 = 'there' must be host:port"),
         ('"mmd"', '"mmmd"', "unknown statistic 'mmmd'; did you mean 'mmd'"),
@@ -100,7 +148,9 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
         ('data = "data.csv"', 'data = ""', "node.data = '' must name a file"),
     ],
 )
-def test_errors_in_a_file_are_reported_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_errors_in_a_file_are_reported_in_one_line(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     path = tmp_path / "node.toml"
     write(path, CONFIG)
     head, _, rest = path.read_text().partition("[network]\n")
@@ -131,13 +181,18 @@ def test_files_that_are_not_node_files(tmp_path: Path) -> None:
 
 def test_edges_must_join_two_nodes(tmp_path: Path) -> None:
     path = tmp_path / "network.toml"
-    for edge, message in ((("a", "c"), "'c', which is not among the nodes"), (("a", "a"), "'a' to itself")):
+    for edge, message in (
+        (("a", "c"), "'c', which is not among the nodes"),
+        (("a", "a"), "'a' to itself"),
+    ):
         write(path, NetworkConfig(TASK, "g", {"a": "h:1", "b": "h:2"}, (edge,)))
         with pytest.raises(InputError, match=message):
             read_network(path)
 
 
-def test_a_full_disk_leaves_the_old_file_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_file_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "node.toml"
     write(path, CONFIG)
 

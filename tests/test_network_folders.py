@@ -31,7 +31,9 @@ def port() -> int:
 
 
 def create(folder: Path, port: int, graph: str = "cycle", nodes: int = 5) -> NetworkConfig:
-    return folders.create(folder, plan.for_sites(plan.Goal("kendall-tau"), graph, nodes, 0), port=port)
+    return folders.create(
+        folder, plan.for_sites(plan.Goal("kendall-tau"), graph, nodes, 0), port=port
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -54,7 +56,9 @@ def test_folders_that_cannot_be_written(tmp_path: Path, port: int) -> None:
 
 def test_init_writes_rows_bit_for_bit(gosta_: Any, tmp_path: Path, port: int) -> None:
     folder = tmp_path / "net"
-    code, out, err = gosta_("network", "init", folder, "--data", "breast-cancer", "--port", port, "--nodes", 6)
+    code, out, err = gosta_(
+        "network", "init", folder, "--data", "breast-cancer", "--port", port, "--nodes", 6
+    )
     assert (code, err) == (0, "")
     assert "569: node-0" in out
     assert f"gosta network up {folder}" in out
@@ -83,9 +87,20 @@ def test_keys_are_readable_by_their_owner_only(tmp_path: Path, port: int) -> Non
 def test_an_existing_authority(gosta_: Any, tmp_path: Path, port: int) -> None:
     create(tmp_path / "first", port)
     own = tmp_path / "first" / "authority"
-    init = ("network", "init", tmp_path / "second", "-s", "kendall-tau", "--port", port, "--authority")
+    init = (
+        "network",
+        "init",
+        tmp_path / "second",
+        "-s",
+        "kendall-tau",
+        "--port",
+        port,
+        "--authority",
+    )
     assert gosta_(*init, own)[0] == 0
-    assert (tmp_path / "second" / "node-0" / "ca.pem").read_bytes() == (own / "cert.pem").read_bytes()
+    assert (tmp_path / "second" / "node-0" / "ca.pem").read_bytes() == (
+        own / "cert.pem"
+    ).read_bytes()
     code, _, err = gosta_(*init, tmp_path)
     assert code == 2
     assert "must hold cert.pem and key.pem" in err
@@ -94,17 +109,35 @@ def test_an_existing_authority(gosta_: Any, tmp_path: Path, port: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data", "breast-cancer", "--nodes", "600"], "nodes = 600 must be a whole number from 2"),
+        (
+            ["--data", "breast-cancer", "--nodes", "600"],
+            "nodes = 600 must be a whole number from 2",
+        ),
         (["--data", "breast-cancer", "--graph", "nosuch"], "unknown graph or file 'nosuch'"),
         (["--data", "breast-cancer", "--protocol", "u2"], "protocol = 'u2' is for simulations"),
         (["--data", "breast-cancer", "-s", "mann-whitney", "--interval", "95%"], "is a count"),
-        (["--data", "breast-cancer", "--interval", "most"], "interval = 'most' must be none, or a level"),
+        (
+            ["--data", "breast-cancer", "--interval", "most"],
+            "interval = 'most' must be none, or a level",
+        ),
         (["--data", "breast-cancer", "--classes", "a,b"], "classes is for sites' own files"),
-        (["--data", "breast-cancer", "--host", "a", "--host", "b"], "host is given 2 times for 8 nodes"),
-        (["--data", "breast-cancer", "--host", "a.example:9000"], "host = 'a.example:9000' must be a name or an IP"),
-        (["--data", "breast-cancer", "--host", "0.0.0.0"], "host = '0.0.0.0' is nothing that neighbours can dial"),
+        (
+            ["--data", "breast-cancer", "--host", "a", "--host", "b"],
+            "host is given 2 times for 8 nodes",
+        ),
+        (
+            ["--data", "breast-cancer", "--host", "a.example:9000"],
+            "host = 'a.example:9000' must be a name or an IP",
+        ),
+        (
+            ["--data", "breast-cancer", "--host", "0.0.0.0"],
+            "host = '0.0.0.0' is nothing that neighbours can dial",
+        ),
         (["--data", "breast-cancer", "--port", "65530"], "8 nodes need ports up to 65545"),
-        (["--data", "breast-cancer", "--exchanges-per-second", "-1"], "exchanges_per_second = -1.0 must be"),
+        (
+            ["--data", "breast-cancer", "--exchanges-per-second", "-1"],
+            "exchanges_per_second = -1.0 must be",
+        ),
         (["--score", "risk", "--label", "ill"], "--classes benign,malignant"),
         (["--score", "risk", "--classes", "one"], "--classes benign,malignant"),
         (["--columns", "a,b", "--label", "ill", "--classes", "x,y"], "depends on other rows"),
@@ -168,10 +201,14 @@ def test_ctrl_c_leaves_no_files(tmp_path: Path, port: int, monkeypatch: pytest.M
 
 def test_a_user_statistic_is_copied_to_the_nodes(gosta_: Any, tmp_path: Path, port: int) -> None:
     own = tmp_path / "own.py"
-    own.write_text("import gosta\n@gosta.statistic(name='files-own')\ndef f(x, y): return max(x[0], y[0])\n")
+    own.write_text(
+        "import gosta\n@gosta.statistic(name='files-own')\ndef f(x, y): return max(x[0], y[0])\n"
+    )
     folder, data = tmp_path / "net", tmp_path / "x.csv"
     data.write_text("a\n" + "".join(f"{k}\n" for k in range(20)))
-    code, out, err = gosta_("network", "init", folder, "--data", data, "-s", f"{own}:files-own", "--port", port)
+    code, out, err = gosta_(
+        "network", "init", folder, "--data", data, "-s", f"{own}:files-own", "--port", port
+    )
     assert (code, err) == (0, "")
     assert "for own.py:files-own" in out
     file = read_node(folder / "node-3" / "node.toml")
@@ -181,12 +218,16 @@ def test_a_user_statistic_is_copied_to_the_nodes(gosta_: Any, tmp_path: Path, po
     assert (folder / "node-8" / "own.py").read_text() == own.read_text()
 
 
-def test_the_reason_for_having_no_interval_is_printed(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_the_reason_for_having_no_interval_is_printed(
+    gosta_: Any, tmp_path: Path, port: int
+) -> None:
     init = ("network", "init", "--port", port, "-s", "mann-whitney")
     code, out, _ = gosta_(*init, tmp_path / "a", "--data", "breast-cancer")
     assert code == 0
     assert "interval   none: mann-whitney is a count" in out
-    code, out, _ = gosta_(*init, tmp_path / "b", "--score", "s", "--classes", "x,y", "--interval", "none")
+    code, out, _ = gosta_(
+        *init, tmp_path / "b", "--score", "s", "--classes", "x,y", "--interval", "none"
+    )
     assert code == 0
     assert "  interval " not in out
     assert "puts its rows there as data.csv (scores in s; classes x, y in label)" in out
@@ -196,9 +237,13 @@ def test_the_reason_for_having_no_interval_is_printed(gosta_: Any, tmp_path: Pat
 
 def test_nodes_by_a_column_and_graphs_from_files(gosta_: Any, tmp_path: Path, port: int) -> None:
     init = ("network", "init", "--port", port, "--data", "iris", "-s", "gini-mean-difference")
-    code, out, _ = gosta_(*init, tmp_path / "a", "-c", "sepal length", "--by", "species", "-g", "complete")
+    code, out, _ = gosta_(
+        *init, tmp_path / "a", "-c", "sepal length", "--by", "species", "-g", "complete"
+    )
     assert code == 0
-    assert "150: node-0 50 of setosa, node-1 50 of versicolor, node-2 50 of virginica" in " ".join(out.split())
+    assert "150: node-0 50 of setosa, node-1 50 of versicolor, node-2 50 of virginica" in " ".join(
+        out.split()
+    )
     (tmp_path / "g.csv").write_text("0,1\n1,2\n2,3\n")
     code, out, _ = gosta_(*init, tmp_path / "b", "-c", "sepal length", "-g", tmp_path / "g.csv")
     assert code == 0
@@ -231,7 +276,9 @@ def test_errors_in_add(tmp_path: Path, port: int) -> None:
     folder, rows = tmp_path / "net", tmp_path / "rows.csv"
     data = gosta.datasets.load("iris")
     goal = plan.Goal("kendall-tau")
-    made = plan.for_data(goal, data.select(["sepal length", "petal length"]), "cycle", 4, "even", None, 0)
+    made = plan.for_data(
+        goal, data.select(["sepal length", "petal length"]), "cycle", 4, "even", None, 0
+    )
     folders.create(folder, made, port=port)
     before = sorted(folder.rglob("*"))
     with pytest.raises(InputError, match=r"unknown node of .* 'node-9'"):
@@ -257,7 +304,9 @@ def connected(network: NetworkConfig) -> bool:
     return reached == set(network.nodes)
 
 
-def test_removing_the_centre_of_a_star_joins_its_neighbours(gosta_: Any, tmp_path: Path, port: int) -> None:
+def test_removing_the_centre_of_a_star_joins_its_neighbours(
+    gosta_: Any, tmp_path: Path, port: int
+) -> None:
     folder = tmp_path / "net"
     create(folder, port, "star")
     code, out, _ = gosta_("network", "remove", folder, "node-0")
@@ -269,7 +318,9 @@ def test_removing_the_centre_of_a_star_joins_its_neighbours(gosta_: Any, tmp_pat
     assert connected(network)
     for name in network.nodes:
         neighbours = read_node(folder / name / "node.toml").neighbours
-        assert set(neighbours) == {n for edge in network.edges if name in edge for n in edge} - {name}
+        assert set(neighbours) == {n for edge in network.edges if name in edge for n in edge} - {
+            name
+        }
     assert (folder / "node-0.removed" / "key.pem").exists()
     assert gosta_("network", "remove", folder, "node-4", "--delete")[0] == 0
     assert not list(folder.glob("node-4*"))
@@ -284,7 +335,9 @@ def test_removing_a_node_of_a_ring_needs_no_new_edge(tmp_path: Path, port: int) 
     assert connected(folders.load_network(tmp_path / "net"))
 
 
-def test_a_node_that_does_not_stop_is_not_removed(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_does_not_stop_is_not_removed(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lock, "STOP_TIMEOUT_SECONDS", 0.1)
     folder = tmp_path / "net"
     create(folder, port)
@@ -294,7 +347,9 @@ def test_a_node_that_does_not_stop_is_not_removed(tmp_path: Path, port: int, mon
         file.write("4194305\n")  # no process has this id
         file.flush()
         assert lock.is_running(folder / "node-1")
-        with pytest.raises(NetworkError, match="node-1 does not stop; kill it with: kill -9 4194305"):
+        with pytest.raises(
+            NetworkError, match="node-1 does not stop; kill it with: kill -9 4194305"
+        ):
             folders.remove(folder, "node-1")
     assert not lock.is_running(folder / "node-1")
     assert "node-1" in folders.load_network(folder).nodes
@@ -330,11 +385,17 @@ for line in sys.argv[1:]:
 
 def test_without_file_locks_networks_can_be_made_but_not_run(tmp_path: Path, port: int) -> None:
     folder = tmp_path / "net"
-    commands = [f"network init {folder} --data breast-cancer --nodes 3 --port {port}", f"network add {folder}"]
+    commands = [
+        f"network init {folder} --data breast-cancer --nodes 3 --port {port}",
+        f"network add {folder}",
+    ]
     commands += [f"network remove {folder} node-1", f"network certify {folder}"]
     fail = [f"node {folder / 'node-0'}", f"network up {folder}", f"network down {folder}"]
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_FCNTL, *commands, *fail], capture_output=True, text=True, check=True
+        [sys.executable, "-c", WITHOUT_FCNTL, *commands, *fail],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     message = "running nodes is supported on Linux and macOS only"
     errors = done.stderr.splitlines()

@@ -37,11 +37,15 @@ def fake_node(folder: Path) -> list[str]:
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "net"
-    folders.create(folder, plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free())
+    folders.create(
+        folder, plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free()
+    )
     for name in folders.load_network(folder).nodes:
         (folder / name / "data.csv").write_text("a,b\n1,2\n")
     yield folder
-    assert not [name for name in folders.load_network(folder).nodes if lock.is_running(folder / name)]
+    assert not [
+        name for name in folders.load_network(folder).nodes if lock.is_running(folder / name)
+    ]
 
 
 @pytest.fixture
@@ -110,14 +114,19 @@ def test_a_node_that_fails_again_and_again_is_an_error(
     (network / "node-1" / "fails").touch()
     code, out, err = gosta_("network", "up", network, "--json")
     assert (code, out) == (2, "")
-    assert "node-1 ended 5 times right after its start; its last message: gosta: this node cannot run" in err
+    assert (
+        "node-1 ended 5 times right after its start; its last message: gosta: this node cannot run"
+        in err
+    )
     assert err.count("\n") == 1
     assert (network / "node-1" / "log.jsonl").read_text().count("started") == 5
 
 
 def test_a_node_whose_files_are_wrong_is_not_restarted(network: Path, gosta_: Any) -> None:
     (network / "node-1" / "is-wrong").touch()
-    views = run_until(network, lambda views: [view.state for view in views] == ["running", "failed", "running"])
+    views = run_until(
+        network, lambda views: [view.state for view in views] == ["running", "failed", "running"]
+    )
     assert [view.restarts for view in views] == [0, 0, 0]
     assert shown.table(views).splitlines()[-1] == "node-1: node.toml is wrong"
     code, out, err = gosta_("network", "up", network, "--until", "1%")
@@ -156,7 +165,9 @@ def test_nodes_that_are_added_and_removed_meanwhile(network: Path) -> None:
     assert not (network / "node-1").exists()
 
 
-def test_a_node_that_ignores_sigterm_is_killed(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_ignores_sigterm_is_killed(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(supervisor, "STOP_TIMEOUT_SECONDS", 0.2)
     (network / "node-0" / "ignores-sigterm").touch()
     run_until(network, are_running)
@@ -199,9 +210,23 @@ def test_output_as_json_and_as_text(network: Path, gosta_: Any) -> None:
     code, out, err = gosta_("network", "up", network, "--until", "0.2%")
     assert (code, err) == (0, "")
     assert out.splitlines()[0].split() == [
-        *("node", "state", "rows", "sites", "exchanges", "epoch", "estimate", "interval", "error", "difference")
+        *(
+            "node",
+            "state",
+            "rows",
+            "sites",
+            "exchanges",
+            "epoch",
+            "estimate",
+            "interval",
+            "error",
+            "difference",
+        )
     ]
-    assert "node-1  running  7     3 of 3  1,235      1      0.501     0.4 to 0.625  0.125 %  0.25 %" in out
+    assert (
+        "node-1  running  7     3 of 3  1,235      1      0.501     0.4 to 0.625  0.125 %  0.25 %"
+        in out
+    )
     assert "mean estimate 0.501, nodes differ from it by at most 0.2 %" in out
     assert ": all agree within 1 %\nover 3 of 3 sites, 21 of 21 rows\n" in out
     assert f"gosta network verify {network}" in out
@@ -238,7 +263,9 @@ def test_ctrl_c_on_a_terminal_stops_all(network: Path) -> None:
         assert (network / name / "got-sigterm").exists()
 
 
-def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_of_a_node_and_of_a_network(
+    network: Path, gosta_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def from_journal(folder: Path) -> Status:
         assert folder.name == "node-2"
         return msgspec.structs.replace(found, node="node-2", state="stopped", uptime_seconds=None)
@@ -257,13 +284,20 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
         assert query_status(other) is not None
         assert query_status(msgspec.structs.replace(other, network=Task("f" * 16, "auc"))) is None
         assert (
-            query_status(msgspec.structs.replace(files[0], node=msgspec.structs.replace(files[1].node, name="x")))
+            query_status(
+                msgspec.structs.replace(
+                    files[0], node=msgspec.structs.replace(files[1].node, name="x")
+                )
+            )
             is None
         )
         code, out, err = gosta_("status", network / "node-0")
         assert (code, err) == (0, "")
         assert out.startswith("node-0\n  state  ")
-        assert f"  network                              {found.network}\n  running for                          " in out
+        assert (
+            f"  network                              {found.network}\n  running for                          "
+            in out
+        )
         assert "  kendall-tau                          0.5\n" in out
         assert "  95 % interval                        0.4 to 0.625\n" in out
         assert "  over the rows of                     3 of 3 sites, 21 of 21 rows\n" in out
@@ -274,7 +308,11 @@ def test_status_of_a_node_and_of_a_network(network: Path, gosta_: Any, monkeypat
         assert json.loads(gosta_("status", network / "node-1", "--json")[1])["exchanges"] == 1235
         code, out, _ = gosta_("status", network)
         assert code == 0
-        assert [line.split()[1] for line in out.splitlines()[1:4]] == ["running", "running", "stopped"]
+        assert [line.split()[1] for line in out.splitlines()[1:4]] == [
+            "running",
+            "running",
+            "stopped",
+        ]
         assert gosta_("status", network.parent / "none")[0] == 2
     finally:
         for node in nodes:
@@ -292,7 +330,9 @@ def test_status_pages_of_other_programs(tmp_path: Path) -> None:
     port = ports.free(1)
     server = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
     (tmp_path / "status").write_text('{"node": 3}')
-    with subprocess.Popen(server, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
+    with subprocess.Popen(
+        server, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as other:
         try:
             while not _was_queried(other):
                 assert other.poll() is None
@@ -356,8 +396,19 @@ def test_down_stops_nodes_whichever_process_started_them(network: Path, gosta_: 
 def test_narrow_terminals_show_the_main_columns() -> None:
     views = [View(f"node-{k}", "running", 0, None) for k in range(3)]
     assert tuple(shown.table(views, 200).splitlines()[0].split()) == shown.HEADING
-    assert shown.table(views, 50).splitlines()[0].split() == ["node", "state", "sites", "exchanges", "estimate"]
-    assert shown.table(views, 10).splitlines()[0].split() == ["node", "state", "exchanges", "estimate"]
+    assert shown.table(views, 50).splitlines()[0].split() == [
+        "node",
+        "state",
+        "sites",
+        "exchanges",
+        "estimate",
+    ]
+    assert shown.table(views, 10).splitlines()[0].split() == [
+        "node",
+        "state",
+        "exchanges",
+        "estimate",
+    ]
 
 
 def test_the_summary_says_what_is_wrong(network: Path) -> None:
@@ -372,14 +423,25 @@ def test_the_summary_says_what_is_wrong(network: Path) -> None:
 
     assert findings(one, two, three) == "all agree within 1 %"
     assert findings(one, two, change(three, state="converged")) == "all agree within 1 %"
-    assert findings(one, change(two, estimate=(0.6,)), three) == "they do not all agree within 1 % yet"
+    assert (
+        findings(one, change(two, estimate=(0.6,)), three) == "they do not all agree within 1 % yet"
+    )
     assert findings(one, partial, three) == "sites are missing in the estimates of node-1"
     assert findings(partial, partial, partial) == "sites are missing"
     assert findings(one, change(two, epoch=4), three) == "nodes are in different epochs, 1 to 4"
-    assert findings(one, two, change(three, estimate_epoch=0)) == "their estimates are of different epochs"
-    states = change(one, state="alone"), change(two, state="stalled"), change(three, state="stalled")
+    assert (
+        findings(one, two, change(three, estimate_epoch=0))
+        == "their estimates are of different epochs"
+    )
+    states = (
+        change(one, state="alone"),
+        change(two, state="stalled"),
+        change(three, state="stalled"),
+    )
     assert findings(*states) == "alone: node-0; stalled: node-1, node-2"
     seen = [View("node-0", "running", 0, one), View("node-1", "running", 0, partial)]
-    assert shown.summary(seen).splitlines()[1] == "over 2 of 3 sites, 14 of 21 rows; missing: node-2"
+    assert (
+        shown.summary(seen).splitlines()[1] == "over 2 of 3 sites, 14 of 21 rows; missing: node-2"
+    )
     failed = [*views[:2], View("node-2", "failed", 0, None, "no data")]
     assert shown.summary(failed) == "2 of 3 nodes have an estimate: failed: node-2"

@@ -35,12 +35,21 @@ CASES: dict[str, dict[str, Any]] = {
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 0), (1, 3)]
 
 
-def make_network(statistic: str, protocol: str = "tracking", **more: Any) -> tuple[VirtualNetwork, Estimand]:
+def make_network(
+    statistic: str, protocol: str = "tracking", **more: Any
+) -> tuple[VirtualNetwork, Estimand]:
     interval = more.pop("interval", None)
-    setting = make_setting(protocol, PATIENTS, statistic, "complete", 0, {}, nodes=4, interval=interval, **more)
+    setting = make_setting(
+        protocol, PATIENTS, statistic, "complete", 0, {}, nodes=4, interval=interval, **more
+    )
     parts = setting.placement.split(setting.estimand.x)
     return VirtualNetwork(
-        parts, EDGES, statistic=statistic, protocol=protocol, confidence_level=interval, exchanges_per_second=20.0
+        parts,
+        EDGES,
+        statistic=statistic,
+        protocol=protocol,
+        confidence_level=interval,
+        exchanges_per_second=20.0,
     ), setting.estimand
 
 
@@ -83,7 +92,9 @@ def test_errors_after_faults_equal_those_of_a_simulation() -> None:
     errors, exchanges = [], []
     for seed in range(30):
         faults = [Fault("crash", 2.0 * k, f"node-{k % 5}", 1.5) for k in range(10)]
-        network = VirtualNetwork(np.split(rows, np.cumsum(sizes)[:-1]), edges, faults, seed, loss=0.2)
+        network = VirtualNetwork(
+            np.split(rows, np.cumsum(sizes)[:-1]), edges, faults, seed, loss=0.2
+        )
         network.clock.run(20.0)
         network.end_faults()
         network.clock.run(40.0)

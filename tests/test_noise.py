@@ -36,7 +36,9 @@ class Sums(NamedTuple):
         return 2.0 * self.features_per_row
 
 
-def noise_of(epsilon: float, delta: float = 0.0, participants: int = 4, colluding: int = 1, **sums: Any) -> Noise:
+def noise_of(
+    epsilon: float, delta: float = 0.0, participants: int = 4, colluding: int = 1, **sums: Any
+) -> Noise:
     settings = PrivateSettings(epsilon=epsilon, delta=delta, colluding=colluding)
     return choose_noise(settings, Sums(**sums), participants)
 
@@ -44,12 +46,17 @@ def noise_of(epsilon: float, delta: float = 0.0, participants: int = 4, colludin
 def honest_total(noise: Noise, size: int, seed: int) -> NDArray[np.int64]:
     """Draw the noise of all sites but the colluding ones, which know their own."""
     random = np.random.default_rng(seed).bytes
-    return sum((draw(noise, size, random).view(np.int64) for _ in range(noise.shares)), np.zeros(size, dtype=np.int64))
+    return sum(
+        (draw(noise, size, random).view(np.int64) for _ in range(noise.shares)),
+        np.zeros(size, dtype=np.int64),
+    )
 
 
 def check_law(sample: NDArray[np.int64], low: int, probabilities: Floats) -> None:
     """Compare counts with the probabilities of low, low + 1, ..., the rest with what remains."""
-    counts = np.bincount(np.clip(sample - low, -1, len(probabilities)) + 1, minlength=len(probabilities) + 2)
+    counts = np.bincount(
+        np.clip(sample - low, -1, len(probabilities)) + 1, minlength=len(probabilities) + 2
+    )
     inside, rest = counts[1:-1], counts[0] + counts[-1]
     expected = len(sample) * np.append(probabilities, 1 - probabilities.sum())
     assert stats.chisquare(np.append(inside, rest), expected).pvalue > FALSE_ALARM
@@ -67,7 +74,9 @@ def test_laplace_shares_add_up_to_the_law(epsilon: float, shares: int) -> None:
 def test_a_laplace_share_is_a_difference_of_negative_binomials() -> None:
     a, shares = math.exp(-0.5), 7
     table = module._polya_table(2.0, shares).astype(float) / 2**64
-    assert np.allclose(table, stats.nbinom(1 / shares, 1 - a).cdf(np.arange(len(table))), rtol=1e-12, atol=0)
+    assert np.allclose(
+        table, stats.nbinom(1 / shares, 1 - a).cdf(np.arange(len(table))), rtol=1e-12, atol=0
+    )
     assert (module._polya_table(2.0, shares)[-1] >> np.uint64(8)) == 2**56 - 1  # nothing is cut off
 
 
@@ -76,10 +85,14 @@ def test_gaussian_table_is_the_law(deviation: float) -> None:
     table = module._gaussian_table(deviation)
     k = np.arange(-(len(table) // 2), len(table) // 2)
     weights = np.exp(-(k**2) / (2 * deviation**2))
-    assert np.allclose(table.astype(float) / 2**64, np.cumsum(weights) / weights.sum(), rtol=1e-12, atol=1e-15)
+    assert np.allclose(
+        table.astype(float) / 2**64, np.cumsum(weights) / weights.sum(), rtol=1e-12, atol=1e-15
+    )
 
 
-@pytest.mark.parametrize(("sums", "levels"), [({"features_per_row": 12}, 1), ({"are_counts": False}, 7)])
+@pytest.mark.parametrize(
+    ("sums", "levels"), [({"features_per_row": 12}, 1), ({"are_counts": False}, 7)]
+)
 def test_gaussian_shares_add_up_to_the_law(sums: dict[str, Any], levels: int) -> None:
     noise = noise_of(1.0, 1e-6, **sums)
     assert noise.law == "gaussian"
@@ -134,14 +147,18 @@ def test_choice_of_the_law() -> None:
             noise_of(**({"epsilon": 1.0} | wrong))
 
 
-@pytest.mark.parametrize(("epsilon", "mu"), [(0.1, 0.2), (1.0, 0.5), (1.0, 3.0), (4.0, 1.0), (8.0, 2.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "mu"), [(0.1, 0.2), (1.0, 0.5), (1.0, 3.0), (4.0, 1.0), (8.0, 2.0)]
+)
 def test_delta_of_gaussian_noise_is_the_integral(epsilon: float, mu: float) -> None:
     start = mu / 2 - epsilon / mu  # where one density is e^ε times the other
 
     def excess(x: float) -> float:
         return float(stats.norm.pdf(x) - math.exp(epsilon) * stats.norm.pdf(x - mu))
 
-    expected = integrate.quad(excess, start - 40, start, epsabs=0, epsrel=1e-9, limit=500, points=[start - 5])[0]
+    expected = integrate.quad(
+        excess, start - 40, start, epsabs=0, epsrel=1e-9, limit=500, points=[start - 5]
+    )[0]
     assert gaussian_delta(epsilon, mu) == pytest.approx(expected, rel=1e-7)
     assert gaussian_mu(epsilon, expected) == pytest.approx(mu, rel=1e-7)
     assert gaussian_epsilon(mu, expected) == pytest.approx(epsilon, rel=1e-7)
@@ -167,13 +184,17 @@ def test_composition_of_releases() -> None:
     mu = gaussian_mu(1.0, 1e-6)
     assert total_epsilon([one], 1e-6) == pytest.approx(1.0)
     assert total_epsilon([one] * 9, 1e-6) == pytest.approx(gaussian_epsilon(3 * mu, 1e-6))
-    assert total_epsilon([one._replace(rows_per_person=3)], 1e-6) == pytest.approx(gaussian_epsilon(3 * mu, 1e-6))
+    assert total_epsilon([one._replace(rows_per_person=3)], 1e-6) == pytest.approx(
+        gaussian_epsilon(3 * mu, 1e-6)
+    )
     assert total_epsilon([one], 0.0) == math.inf
     assert total_epsilon([], 1e-6) == 0.0
     small = Spent("laplace", 0.01)
     assert total_epsilon([small] * 3, 0.0) == pytest.approx(0.03)
     many = total_epsilon([small] * 10_000, 1e-6)
-    assert many == pytest.approx(concentrated_epsilon(0.5, 1e-6), rel=1e-9)  # a hundred by simple addition
+    assert many == pytest.approx(
+        concentrated_epsilon(0.5, 1e-6), rel=1e-9
+    )  # a hundred by simple addition
     mixed = total_epsilon([one, small], 1e-6)
     assert 1 < mixed <= 1.01 + 1e-9
 
@@ -181,7 +202,10 @@ def test_composition_of_releases() -> None:
 @pytest.mark.parametrize(("rho", "delta"), [(0.01, 1e-6), (0.5, 1e-6), (2.0, 1e-10)])
 def test_concentrated_privacy_lies_between_known_bounds(rho: float, delta: float) -> None:
     """Above what Gaussian noise with this ρ costs exactly, below the simple formula of Bun and Steinke."""
-    exact, simple = gaussian_epsilon(math.sqrt(2 * rho), delta), rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    exact, simple = (
+        gaussian_epsilon(math.sqrt(2 * rho), delta),
+        rho + 2 * math.sqrt(rho * math.log(1 / delta)),
+    )
     found = concentrated_epsilon(rho, delta)
     assert exact < found < simple
     alpha = 1 + np.exp(np.linspace(-10, 10, 200_001))
@@ -201,7 +225,10 @@ def measured_epsilon(noise: Noise, delta: float, draws: int = 200_000) -> float:
     replaced = second[0] - (second[1] + unit)
     found, level = 0.0, FALSE_ALARM / 80
     for threshold in np.linspace(-3, 3, 20) * math.sqrt(2 * noise.variance) * unit:
-        for a, b in ((with_row > threshold, replaced > threshold), (replaced <= threshold, with_row <= threshold)):
+        for a, b in (
+            (with_row > threshold, replaced > threshold),
+            (replaced <= threshold, with_row <= threshold),
+        ):
             least = stats.beta.ppf(level, a.sum(), draws - a.sum() + 1) if a.any() else 0.0
             most = stats.beta.ppf(1 - level, b.sum() + 1, draws - b.sum()) if not b.all() else 1.0
             if least > delta:
@@ -210,7 +237,9 @@ def measured_epsilon(noise: Noise, delta: float, draws: int = 200_000) -> float:
 
 
 @pytest.mark.parametrize(
-    "noise", [noise_of(1.0), noise_of(2.0, 1e-3), noise_of(1.0, 1e-3, are_counts=False)], ids=["1", "2", "gaussian"]
+    "noise",
+    [noise_of(1.0), noise_of(2.0, 1e-3), noise_of(1.0, 1e-3, are_counts=False)],
+    ids=["1", "2", "gaussian"],
 )
 def test_privacy_audit(noise: Noise) -> None:
     """What can be measured does not exceed ε; with half the noise it does."""

@@ -19,13 +19,17 @@ class Notebook:
 
     def __init__(self, *cells: str) -> None:
         made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        client = nbclient.NotebookClient(made, timeout=300, allow_errors=True, kernel_name="python3")
+        client = nbclient.NotebookClient(
+            made, timeout=300, allow_errors=True, kernel_name="python3"
+        )
         client.execute()
         self.outputs: list[Any] = [cell.outputs for cell in made.cells]
 
     def texts(self, cell: int, kind: str = "text/plain") -> list[str]:
         """Return the contents of one kind in a cell's outputs."""
-        return [output.data[kind] for output in self.outputs[cell] if kind in output.get("data", {})]
+        return [
+            output.data[kind] for output in self.outputs[cell] if kind in output.get("data", {})
+        ]
 
     def pictures(self, cell: int) -> int:
         """Return how many pictures a cell shows."""
@@ -87,7 +91,9 @@ def test_cells_show_pictures_progress_and_short_errors() -> None:
     assert message == "InputError: unknown statistic 'varianc'; did you mean 'variance'?"
     assert line == '    line 2: return gosta.exact("iris", name)'
     (interrupted,) = [output for output in book.outputs[6] if output.output_type == "error"]
-    assert "".join(interrupted.traceback).endswith("the simulation was interrupted before the first checkpoint")
+    assert "".join(interrupted.traceback).endswith(
+        "the simulation was interrupted before the first checkpoint"
+    )
     bar, printed = book.outputs[7]
     assert bar.data == {"text/plain": "", "text/html": ""}
     assert printed.text == "['2 < 3 jobs 33', '2 < 3 jobs 67', '2 < 3 jobs 100', ''] True\n"
@@ -99,7 +105,10 @@ def test_cells_show_pictures_progress_and_short_errors() -> None:
 
 def test_interrupted_simulations_say_whether_there_are_checkpoints() -> None:
     trace = gosta.simulate("iris", "variance", protocol="gosta-async", runs=1, iterations=100)
-    assert "sys.last_value.trace holds the checkpoints reached" in gosta.Interrupted(trace)._render_traceback_()[0]
+    assert (
+        "sys.last_value.trace holds the checkpoints reached"
+        in gosta.Interrupted(trace)._render_traceback_()[0]
+    )
     trace.data["mean"][:] = np.nan
     assert "before the first checkpoint" in gosta.Interrupted(trace)._render_traceback_()[0]
     with pytest.raises(InputError, match="no checkpoint was reached: there is nothing to draw"):
@@ -109,7 +118,11 @@ def test_interrupted_simulations_say_whether_there_are_checkpoints() -> None:
 def test_estimate_is_a_number() -> None:
     estimate = gosta.exact("breast-cancer", "auc", interval=0.95)
     assert float(estimate) == estimate.value
-    assert (f"{estimate:.3f}", round(estimate, 3), f"{estimate}") == ("0.963", 0.963, repr(estimate))
+    assert (f"{estimate:.3f}", round(estimate, 3), f"{estimate}") == (
+        "0.963",
+        0.963,
+        repr(estimate),
+    )
     with pytest.raises(TypeError, match=r"this estimate has 2 values; take one of estimate.value"):
         float(estimate._replace(value=np.array([1.0, 2.0])))  # type: ignore[arg-type]
 

@@ -47,7 +47,18 @@ from gosta.net.transport.base import REJECTION_REASONS
 OPERATIONS = Path(__file__).parents[1] / "operations"
 NODES = 3
 NAMES = [f"node-{k}" for k in range(NODES)]
-TASK = ["--statistic", "auc", "--score", "risk", "--label", "died", "--classes", "0,1", "--nodes", str(NODES)]
+TASK = [
+    "--statistic",
+    "auc",
+    "--score",
+    "risk",
+    "--label",
+    "died",
+    "--classes",
+    "0,1",
+    "--nodes",
+    str(NODES),
+]
 
 
 def create(folder: Path, *options: object) -> Path:
@@ -72,7 +83,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     folder = create(tmp_path_factory.mktemp("rows") / "net")
     with Processes(*(folder / name for name in NAMES)) as processes:
         processes.start(*NAMES)
-        processes.wait(lambda found: all(one.state == "running" and not one.missing for one in found))
+        processes.wait(
+            lambda found: all(one.state == "running" and not one.missing for one in found)
+        )
         yield processes
         processes.stop()
 
@@ -123,7 +136,10 @@ def test_metrics_of_running_nodes(rows: Processes, sums: Processes) -> None:
         wanted |= {"member_list_serial": 1, "member_list_proposed": 0, "reload_failed": 0}
         assert {name: single[f"gosta_{name}"] for name in wanted} == wanted
         assert single.get("gosta_rows_declared") == declared
-        ends = {name: end - now for ((_, name),), end in found["gosta_certificate_end_timestamp_seconds"].items()}
+        ends = {
+            name: end - now
+            for ((_, name),), end in found["gosta_certificate_end_timestamp_seconds"].items()
+        }
         assert 800 * 86_400 < ends["node"] < 826 * 86_400
         assert min(ends["authority"], ends["coordinator"]) > ends["node"]
         assert single["gosta_journal_bytes"] >= (folder / "journal.sqlite").stat().st_size > 0
@@ -138,8 +154,12 @@ def known_labels(rows: Processes, sums: Processes) -> dict[str | None, set[str]]
     scraped, by_prometheus = (scrape(rows), scrape(sums)), {"job", "instance"}
     found: dict[str | None, set[str]] = {"up": by_prometheus}
     for name, samples in (item for one in scraped for item in one.items()):
-        found.setdefault(name, set(by_prometheus)).update(key for labels in samples for key, _ in labels)
-    found["gosta_rejected_total"] |= {"reason"}  # nothing was rejected, and sums with noise have no bracket
+        found.setdefault(name, set(by_prometheus)).update(
+            key for labels in samples for key, _ in labels
+        )
+    found["gosta_rejected_total"] |= {
+        "reason"
+    }  # nothing was rejected, and sums with noise have no bracket
     for name in ("gosta_sums_low", "gosta_sums_high"):
         found[name] |= found["gosta_sums_value"]
     return found
@@ -155,14 +175,19 @@ def check_expression(text: str, known_labels: dict[str | None, set[str]]) -> lis
     """Parse an expression as Prometheus does; check that its metrics and labels exist, and return its selectors."""
     selectors: list[VectorSelector] = []
     expression = promql_parser.parse(text)
-    promql_parser.walk(expression, lambda node: selectors.append(node) if isinstance(node, VectorSelector) else None)
+    promql_parser.walk(
+        expression,
+        lambda node: selectors.append(node) if isinstance(node, VectorSelector) else None,
+    )
     assert selectors
     values = {"state": set(OWN_STATES), "reason": {*wire.REASONS, *REJECTION_REASONS}}
     values["certificate"] = {"node", "authority", "coordinator"}
     for selector in selectors:
         for matcher in selector.matchers.matchers:
             assert matcher.name in known_labels[selector.name], text
-            assert matcher.name not in values or set(matcher.value.split("|")) <= values[matcher.name], text
+            assert (
+                matcher.name not in values or set(matcher.value.split("|")) <= values[matcher.name]
+            ), text
     return selectors
 
 
@@ -199,16 +224,22 @@ def test_dashboard(known_labels: dict[str | None, set[str]]) -> None:
             assert panel["datasource"] == target["datasource"] == source
             expressions.append(target["expr"])
             shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
-            selectors = check_expression(target["expr"].replace("$__rate_interval", "5m"), known_labels)
+            selectors = check_expression(
+                target["expr"].replace("$__rate_interval", "5m"), known_labels
+            )
             assert shown <= set.union(*(known_labels[one.name] for one in selectors))
     for name in ("network", "instance"):
-        metric, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variables[name]["query"]["query"]).groups()  # type: ignore[union-attr]
+        metric, label = re.fullmatch(
+            r"label_values\((.*), (\w+)\)", variables[name]["query"]["query"]
+        ).groups()  # type: ignore[union-attr]
         assert {one.name for one in check_expression(metric, known_labels)} == {"gosta_up"}
         assert label in known_labels["gosta_up"]
     assert set(re.findall(r"\$(\w+)", " ".join(expressions))) == {"instance", "__rate_interval"}
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine"
+)
 def test_systemd_unit(tmp_path: Path) -> None:
     """systemd accepts the unit, finds it hardened, and it runs the command that the tests run."""
     text = (OPERATIONS / "gosta-node@.service").read_text()
@@ -221,29 +252,43 @@ def test_systemd_unit(tmp_path: Path) -> None:
     unit.write_text(text.replace("/opt/gosta/bin/gosta", str(executable)))
 
     def analyze(*arguments: str) -> str:
-        done = subprocess.run(["systemd-analyze", *arguments, str(unit)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["systemd-analyze", *arguments, str(unit)], capture_output=True, text=True, check=False
+        )
         assert (done.returncode, done.stderr) == (0, ""), done
         return done.stdout
 
     assert analyze("verify", "--man=no") == ""
-    (level,) = re.findall(r"Overall exposure level for .*: ([\d.]+)", analyze("security", "--offline=true"))
+    (level,) = re.findall(
+        r"Overall exposure level for .*: ([\d.]+)", analyze("security", "--offline=true")
+    )
     assert float(level) <= 1.5  # of 10; a unit without restrictions has 9.6
-    settings = dict(line.split("=", 1) for line in text.splitlines() if re.match(r"[A-Z]\w+=", line))
+    settings = dict(
+        line.split("=", 1) for line in text.splitlines() if re.match(r"[A-Z]\w+=", line)
+    )
     assert (settings["Type"], settings["RestartPreventExitStatus"]) == ("notify", str(FAILED_CODE))
     assert float(settings["WatchdogSec"]) > 10 * POLL_SECONDS
 
 
 def test_an_epoch_on_request(
-    rows: Processes, sums: Processes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    rows: Processes,
+    sums: Processes,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One node starts it, all follow, and all show the reason; of private sums there is a new result."""
     networks = [(rows, network_of(rows), "node-0"), (rows, rows.folders["node-2"], "node-2")]
     for processes, folder, origin in [*networks, (sums, network_of(sums), "node-0")]:
-        (before,) = {one.epoch for one in processes.wait(lambda found: len({one.epoch for one in found}) == 1)}
+        (before,) = {
+            one.epoch
+            for one in processes.wait(lambda found: len({one.epoch for one in found}) == 1)
+        }
         done = command(capsys, monkeypatch)("network", "epoch", folder)
         assert done == (0, f"{origin} started epoch {before + 1}; the other nodes follow\n", "")
 
-        def have_followed(found: list[Status], origin: str = origin, epoch: int = before + 1) -> bool:
+        def have_followed(
+            found: list[Status], origin: str = origin, epoch: int = before + 1
+        ) -> bool:
             started = {(one.epoch, one.epoch_origin, one.epoch_reason) for one in found}
             has_result = all(one.sums is None or one.state == "complete" for one in found)
             return started == {(epoch, origin, REQUESTED)} and has_result
@@ -276,12 +321,15 @@ def test_requests_for_epochs_that_are_refused(tmp_path: Path) -> None:
     watcher.poll()  # does not wait for a writer
     (tmp_path / REQUEST_FILE).unlink()
     answers = [request() for _ in range(8)]
-    assert [one and (one.id, one.epoch) for one in answers] == [("0123456789abcdef", 2 + k) for k in range(7)] + [
-        ("0123456789abcdef", 8)
-    ]
+    assert [one and (one.id, one.epoch) for one in answers] == [
+        ("0123456789abcdef", 2 + k) for k in range(7)
+    ] + [("0123456789abcdef", 8)]
     refusals = [one.refusal for one in answers if one]
     assert refusals[:7] == [""] * 7  # and its first epoch
-    assert refusals[7] == "a node starts at most 8 epochs at once, and one in 10 s after that; try again in 10 s"
+    assert (
+        refusals[7]
+        == "a node starts at most 8 epochs at once, and one in 10 s after that; try again in 10 s"
+    )
     network.clock.run(network.clock.now + 20.0)
     network.journals["node-0"].fault = lambda _: "full"
     full = request()
@@ -299,7 +347,10 @@ def test_requests_for_epochs_without_a_running_node(
     stopped: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for target, message in (
-        (stopped, f"no node is running, so that none can start an epoch; start it with: gosta network up {stopped}"),
+        (
+            stopped,
+            f"no node is running, so that none can start an epoch; start it with: gosta network up {stopped}",
+        ),
         (stopped / "node-1", f"start it with: gosta node {stopped / 'node-1'}"),
         (stopped / "none", "no such file"),
     ):
@@ -317,9 +368,13 @@ def test_service_manager_is_told(address: str, stopped: Path, tmp_path: Path) ->
         manager.bind(f"\0{text[1:]}" if is_abstract else str(tmp_path / text))
         manager.settimeout(WAIT_SECONDS)
         environment = {**os.environ, "NOTIFY_SOCKET": text if is_abstract else str(tmp_path / text)}
-        process = subprocess.Popen([*GOSTA, "node", str(folder)], env=environment, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [*GOSTA, "node", str(folder)], env=environment, stderr=subprocess.DEVNULL
+        )
         try:
-            assert re.fullmatch(rb"READY=1\nSTATUS=disconnected, 1 of 3 sites, epoch \d", manager.recv(4096))
+            assert re.fullmatch(
+                rb"READY=1\nSTATUS=disconnected, 1 of 3 sites, epoch \d", manager.recv(4096)
+            )
             assert query_status(read_node(folder / NODE_FILE)) is not None
             if is_abstract:
                 assert manager.recv(4096).startswith(b"WATCHDOG=1\n")
@@ -333,7 +388,9 @@ def test_service_manager_is_told(address: str, stopped: Path, tmp_path: Path) ->
             process.wait()
 
 
-def _check_that_a_hung_process_is_silent(manager: socket.socket, process: subprocess.Popen[bytes]) -> None:
+def _check_that_a_hung_process_is_silent(
+    manager: socket.socket, process: subprocess.Popen[bytes]
+) -> None:
     process.send_signal(signal.SIGSTOP)
     wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
     manager.setblocking(False)
@@ -390,7 +447,10 @@ def test_no_line_is_lost_when_a_log_is_rotated(tmp_path: Path) -> None:
     with (tmp_path / "log.jsonl").open("ab") as log:
         command = [sys.executable, "-c", textwrap.dedent(code)]
         subprocess.run(command, stdout=log, stderr=log, check=True)
-    logs = [*(old_log(tmp_path, number) for number in reversed(range(1, OLD_LOGS + 1))), tmp_path / "log.jsonl"]
+    logs = [
+        *(old_log(tmp_path, number) for number in reversed(range(1, OLD_LOGS + 1))),
+        tmp_path / "log.jsonl",
+    ]
     numbers = [int(line) for path in logs for line in path.read_text().splitlines()]
     assert numbers == list(range(numbers[0], 2000))
     assert len(numbers) > OLD_LOGS * 1000 // len("2000\n")

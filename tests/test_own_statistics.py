@@ -62,7 +62,9 @@ def test_several_numbers_and_final() -> None:
     got = np.asarray(gosta.exact(X[:, 0], two_moments))
     gaps = np.abs(X[:, 0][:, None] - X[:, 0])
     np.testing.assert_allclose(got, [gaps.sum() / 870, (gaps**2).sum() / 870], rtol=1e-12)
-    ratio = gosta.statistic(name="ratio", final=lambda m: m[0] / math.sqrt(m[1]))(two_moments.kernel)
+    ratio = gosta.statistic(name="ratio", final=lambda m: m[0] / math.sqrt(m[1]))(
+        two_moments.kernel
+    )
     assert gosta.exact(X[:, 0], ratio) == pytest.approx(got[0] / got[1] ** 0.5, rel=1e-12)
     with pytest.raises(gosta.InputError, match="has several values"):
         gosta.exact(X[:, 0], two_moments, interval=0.95)
@@ -70,7 +72,9 @@ def test_several_numbers_and_final() -> None:
 
 def test_local_allows_order_to_matter() -> None:
     """The mean of squared centred ranks, from a kernel that is not symmetric."""
-    made = gosta.statistic(name="rank-square", local=lambda h: (h[0] * h[0],))(lambda x, y: 1.0 * (x[0] > y[0]))
+    made = gosta.statistic(name="rank-square", local=lambda h: (h[0] * h[0],))(
+        lambda x, y: 1.0 * (x[0] > y[0])
+    )
     wanted = by_definition(made, X[:, :1])
     assert gosta.exact(X[:, 0], made) == pytest.approx(wanted, rel=1e-12)
 
@@ -78,9 +82,18 @@ def test_local_allows_order_to_matter() -> None:
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (lambda x, y: x[0] - y[0], r"own is not symmetric: the kernel is .* for rows \d+ and \d+, and"),
-        (lambda x, y: sum(a * b for a, b in zip(x, y, strict=True)), "own: the kernel cannot be compiled: "),
-        (lambda x, y: datetime.timedelta(x[0] + y[0]).days, "own: the kernel cannot be compiled: .*timedelta"),
+        (
+            lambda x, y: x[0] - y[0],
+            r"own is not symmetric: the kernel is .* for rows \d+ and \d+, and",
+        ),
+        (
+            lambda x, y: sum(a * b for a, b in zip(x, y, strict=True)),
+            "own: the kernel cannot be compiled: ",
+        ),
+        (
+            lambda x, y: datetime.timedelta(x[0] + y[0]).days,
+            "own: the kernel cannot be compiled: .*timedelta",
+        ),
         (
             lambda x, y: np.abs(x - y).sum(),
             r"own: the kernel fails with TypeError: .*; a kernel can use",
@@ -91,8 +104,14 @@ def test_local_allows_order_to_matter() -> None:
         (lambda x, y: "text", "own: the kernel fails with ValueError"),
         (lambda x, y: np.inf if x[0] * y[0] > 0.5 else 1.0, "own: .*not finite, first for row"),
         (lambda x, y: (), "own: the kernel must always return the same count of numbers"),
-        (lambda x, y: (1.0, 2.0) if x[0] * y[0] > 0 else (1.0,), "own: the kernel must always return the same count"),
-        (lambda x, y: countdown(x[0] + y[0]), "own: the kernel cannot be compiled: countdown calls itself"),
+        (
+            lambda x, y: (1.0, 2.0) if x[0] * y[0] > 0 else (1.0,),
+            "own: the kernel must always return the same count",
+        ),
+        (
+            lambda x, y: countdown(x[0] + y[0]),
+            "own: the kernel cannot be compiled: countdown calls itself",
+        ),
     ],
 )
 def test_clear_messages(kernel: Callable[..., Any], message: str) -> None:
@@ -109,10 +128,13 @@ def test_names_are_unique() -> None:
     statistic(name="mine")(lambda x, y: 1.0)  # as when a notebook's cell runs again
     assert (gosta.exact(X, "mine"), gosta.exact(X, first)) == (1.0, 0.0)
     with pytest.raises(
-        gosta.InputError, match="'power' needs a number as default, not None; a kernel takes two or three"
+        gosta.InputError,
+        match="'power' needs a number as default, not None; a kernel takes two or three",
     ):
         statistic(name="no-default")(lambda x, y, z, power: 0.0)
-    with pytest.raises(gosta.InputError, match="a parameter without default, power, is a third row"):
+    with pytest.raises(
+        gosta.InputError, match="a parameter without default, power, is a third row"
+    ):
         gosta.exact(X, statistic(name="no-number")(lambda x, y, power: abs(x[0] - y[0]) ** power))
 
 
@@ -162,7 +184,9 @@ def test_fingerprint_depends_on_the_functions_called() -> None:
 
 def test_an_index_out_of_range_in_any_row_is_an_error() -> None:
     x = np.append(np.random.default_rng(0).uniform(0, 2.5, 1000), 3.0)
-    made = statistic(name="too-far")(lambda x, y: x[int(x[0] > 2.9) * 10**6] + y[int(y[0] > 2.9) * 10**6])
+    made = statistic(name="too-far")(
+        lambda x, y: x[int(x[0] > 2.9) * 10**6] + y[int(y[0] > 2.9) * 10**6]
+    )
     with pytest.raises(gosta.InputError, match="too-far: the kernel fails with IndexError"):
         gosta.exact(x, made)
 
@@ -175,9 +199,9 @@ def test_pairs_of_a_row_with_itself_are_evaluated_only_for_v() -> None:
 
 
 def test_local_and_final_that_accept_numbers_only() -> None:
-    made = statistic(name="roots", local=lambda h: math.sqrt(h[0]), final=lambda m: math.sqrt(m[0]))(
-        lambda x, y: abs(x[0] - y[0])
-    )
+    made = statistic(
+        name="roots", local=lambda h: math.sqrt(h[0]), final=lambda m: math.sqrt(m[0])
+    )(lambda x, y: abs(x[0] - y[0]))
     assert gosta.exact(X, made) == pytest.approx(by_definition(made, X), rel=1e-12)
     assert gosta.exact(X, made, interval=0.9).standard_error > 0
     broken = statistic(name="broken", final=lambda m: m["a"])(lambda x, y: 0.0)
@@ -189,7 +213,9 @@ def test_local_and_final_that_accept_numbers_only() -> None:
 
 
 def test_rounding_is_not_asymmetry() -> None:
-    made = statistic(name="rounded")(lambda x, y: (x[0] + 0.1 + y[0]) - (y[0] + 0.1 + x[0]) + 1e3 * abs(x[0] - y[0]))
+    made = statistic(name="rounded")(
+        lambda x, y: (x[0] + 0.1 + y[0]) - (y[0] + 0.1 + x[0]) + 1e3 * abs(x[0] - y[0])
+    )
     assert gosta.exact(X, made) > 0
 
 
@@ -215,7 +241,9 @@ def test_fingerprint_depends_on_content_only() -> None:
 
 
 def test_closures_that_differ_are_compiled_separately() -> None:
-    values = [gosta.exact(X[:, 0], gosta.statistic(name="scaled")(scaled(f))) for f in (1.0, 2.0, 5.0)]
+    values = [
+        gosta.exact(X[:, 0], gosta.statistic(name="scaled")(scaled(f))) for f in (1.0, 2.0, 5.0)
+    ]
     np.testing.assert_allclose(np.array(values) / values[0], [1, 2, 5])
 
 
@@ -272,19 +300,27 @@ def test_cache_folder_that_is_not_writable(tmp_path: Path) -> None:
 
 
 def test_a_keyword_that_is_an_option_and_a_parameter_is_an_error() -> None:
-    made = statistic(name="two-names")(lambda x, y, seed=1.0, interval=0.0, power=1.0: seed + interval + power)
+    made = statistic(name="two-names")(
+        lambda x, y, seed=1.0, interval=0.0, power=1.0: seed + interval + power
+    )
     assert gosta.exact(X, made) == 2.0
     assert gosta.exact(X, made, power=5.0) == 6.0
     assert gosta.exact(X, made, options={"seed": 2.0, "interval": 3.0}, power=5.0) == 10.0
     other = statistic(name="a-parameter-of-simulate")(lambda x, y, graph=1.0: graph)
     assert gosta.exact(X, other, graph=3.0) == 3.0  # exact has no parameter of this name
-    with pytest.raises(gosta.InputError, match=r"interval is an option of two-names .*options={'interval': ...}"):
+    with pytest.raises(
+        gosta.InputError, match=r"interval is an option of two-names .*options={'interval': ...}"
+    ):
         gosta.exact(X, made, interval=0.9)
-    with pytest.raises(gosta.NumericalError, match="two-names has no interval here: every row contributes the same"):
+    with pytest.raises(
+        gosta.NumericalError, match="two-names has no interval here: every row contributes the same"
+    ):
         gosta.exact(X, made, interval=0.9, options={"interval": 3.0})
     with pytest.raises(gosta.InputError, match="seed is an option of two-names"):
         gosta.simulate(X, made, graph="complete", seed=3, runs=1, iterations=10)
-    trace = gosta.simulate(X, made, graph="complete", seed=3, runs=1, iterations=10, options={"seed": 2.0})
+    trace = gosta.simulate(
+        X, made, graph="complete", seed=3, runs=1, iterations=10, options={"seed": 2.0}
+    )
     assert trace.info.seed == 3
     assert trace.target == pytest.approx(3.0)
     with pytest.raises(gosta.InputError, match="option 'power' is given twice"):
@@ -327,7 +363,12 @@ def test_printed_forms() -> None:
     assert repr(made) == "Statistic('a<b', delta=1.0)"
     data = gosta.datasets.load({"a": [1.0, 2.0], "label": [0, 1]})
     graph, estimate = gosta.graphs.complete(3), gosta.Estimate(0.5, 0.4, 0.6, 0.05, 0.95)
-    shown: dict[str, Any] = {"a&lt;b": made, "Graph: complete": graph, "0.4 to 0.6": estimate, "<td>label</td>": data}
+    shown: dict[str, Any] = {
+        "a&lt;b": made,
+        "Graph: complete": graph,
+        "0.4 to 0.6": estimate,
+        "<td>label</td>": data,
+    }
     for text, value in shown.items():
         html = value._repr_html_()
         assert text in html
@@ -340,7 +381,9 @@ def test_overflow_of_few_rows_is_found() -> None:
     square = statistic(name="square")(lambda x, y: (int(x[0]) - int(y[0])) ** 2)
     rows = np.resize(np.arange(1.0, 10.0), 5000)
     for made, largest in ((cube, 3e6), (square, 5e9)):
-        with pytest.raises(gosta.InputError, match="whole numbers beyond 2\\^63 overflow when compiled"):
+        with pytest.raises(
+            gosta.InputError, match="whole numbers beyond 2\\^63 overflow when compiled"
+        ):
             gosta.exact(np.append(rows, largest), made)
 
 
@@ -348,6 +391,9 @@ def test_an_unknown_name_of_a_file_lists_those_of_the_file(tmp_path: Path) -> No
     file = tmp_path / "some.py"
     file.write_text("import gosta\n\n@gosta.statistic\ndef one_of_some(x, y):\n    return 1.0\n")
     for _ in range(2):
-        with pytest.raises(gosta.InputError, match=r"unknown statistic of .*some.py 'other'; there are: one-of-some"):
+        with pytest.raises(
+            gosta.InputError,
+            match=r"unknown statistic of .*some.py 'other'; there are: one-of-some",
+        ):
             load_statistic(f"{file}:other")
     assert load_statistic(f"{file}:one-of-some@w").weights == "w"

@@ -65,7 +65,12 @@ RUNNING = Status(
         Rejection("", "unauthenticated", 2, "no certificate", 100.0),
     ),
     reload_error="data.csv is empty",
-    counters={"offers": 700, "offers declined: busy": 3, "rejected: unauthenticated": 2, "rejected: values": 3},
+    counters={
+        "offers": 700,
+        "offers declined: busy": 3,
+        "rejected: unauthenticated": 2,
+        "rejected: values": 3,
+    },
     uptime_seconds=4000.0,
     version="0.1.0",
     list_serial=3,
@@ -154,7 +159,11 @@ def samples(status: Status) -> dict[tuple[str, tuple[str, ...]], float]:
     response, body = get(status, "/metrics")
     assert response.status == 200
     assert response.headers["Content-Type"].startswith("text/plain")
-    found = [sample for family in text_string_to_metric_families(body.decode()) for sample in family.samples]
+    found = [
+        sample
+        for family in text_string_to_metric_families(body.decode())
+        for sample in family.samples
+    ]
     return {(sample.name, tuple(sample.labels.values())): sample.value for sample in found}
 
 
@@ -210,9 +219,19 @@ def test_metrics() -> None:
 
 def test_unknown_values_have_no_metric() -> None:
     names = {name for name, _ in samples(NEW)}
-    assert not names & {"gosta_estimate", "gosta_estimate_low", "gosta_expected_error", "gosta_members"}
+    assert not names & {
+        "gosta_estimate",
+        "gosta_estimate_low",
+        "gosta_expected_error",
+        "gosta_members",
+    }
     assert {"gosta_up", "gosta_state", "gosta_rows_known"} <= names
-    assert samples(msgspec.structs.replace(NEW, state="stopped"))["gosta_up", (NEW.network, "node-3", "auc")] == 0
+    assert (
+        samples(msgspec.structs.replace(NEW, state="stopped"))[
+            "gosta_up", (NEW.network, "node-3", "auc")
+        ]
+        == 0
+    )
 
 
 def test_html_page() -> None:
@@ -261,14 +280,18 @@ def test_states_of_neighbours() -> None:
     assert [row[1] for row in shown[1:]] == list(states)
 
 
-def test_commands_in_a_reason_can_be_copied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_commands_in_a_reason_can_be_copied(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """`gosta status` puts the folder that was typed into them, and breaks no line inside them."""
     monkeypatch.setattr(query, "read_status", lambda _: SUPPRESSED)
     folder = tmp_path / "my network"
     folder.mkdir()
     shown = []
     for width in (80, 200):
-        monkeypatch.setattr(shutil, "get_terminal_size", lambda width=width: os.terminal_size((width, 24)))
+        monkeypatch.setattr(
+            shutil, "get_terminal_size", lambda width=width: os.terminal_size((width, 24))
+        )
         with contextlib.redirect_stdout(Terminal()) as out:
             status_command.status(folder)
         shown.append(out.getvalue())
@@ -277,8 +300,13 @@ def test_commands_in_a_reason_can_be_copied(monkeypatch: pytest.MonkeyPatch, tmp
         assert "FOLDER" not in shown[-1]
     assert len(shown[0].splitlines()) > len(shown[1].splitlines())
     table = status_command.table([View("node-3", "suppressed", 0, SUPPRESSED)], folder=folder)
-    assert f"node-3: node-4 takes no part; wait, or agree to go on without it: gosta network agree '{folder}/" in table
-    withdrawn = msgspec.structs.replace(SUPPRESSED, state="withdrawn", reload_error="withdrawn: no policy.toml")
+    assert (
+        f"node-3: node-4 takes no part; wait, or agree to go on without it: gosta network agree '{folder}/"
+        in table
+    )
+    withdrawn = msgspec.structs.replace(
+        SUPPRESSED, state="withdrawn", reload_error="withdrawn: no policy.toml"
+    )
     both = [View("node-3", "suppressed", 0, SUPPRESSED), View("node-4", "withdrawn", 0, withdrawn)]
     assert "\nnode-4: withdrawn: no policy.toml" in status_command.table(both)
     assert "6 of 5" not in table, "sites of an earlier result need not be members now"
@@ -291,14 +319,17 @@ class Terminal(io.StringIO):
 
 def test_documentation_explains_states_and_rejections() -> None:
     text = (Path(__file__).parents[1] / "docs" / "how-to" / "network.md").read_text()
-    assert [state for state, meaning in STATES.items() if f"\n| {state} | {meaning} |\n" not in text] == []
+    assert [
+        state for state, meaning in STATES.items() if f"\n| {state} | {meaning} |\n" not in text
+    ] == []
     explained = [line.split("|")[1] for line in text.splitlines() if line.startswith("| ")]
     reasons = {reason.strip() for cell in explained for reason in cell.split(",")}
     assert {*wire.REASONS, *REJECTION_REASONS} - reasons == set()
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "code"), [("GET", "/nothing", 404), ("GET", "//", 404), ("POST", "/", 405), ("HEAD", "/x", 404)]
+    ("method", "path", "code"),
+    [("GET", "/nothing", 404), ("GET", "//", 404), ("POST", "/", 405), ("HEAD", "/x", 404)],
 )
 def test_invalid_paths_and_methods(method: str, path: str, code: int) -> None:
     response, _ = get(RUNNING, path, method)
@@ -315,7 +346,14 @@ def test_head_is_answered_without_a_body() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"hello\r\n\r\n", b"GET /\r\n\r\n", b"\x16\x03\x01\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"x" * 8192, b""]
+    "data",
+    [
+        b"hello\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"\x16\x03\x01\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"x" * 8192,
+        b"",
+    ],
 )
 def test_malformed_requests(data: bytes) -> None:
     def client(host: str, port: int) -> bytes:
@@ -339,7 +377,9 @@ def test_a_silent_client_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_number_of_requests_at_a_time_is_limited() -> None:
     def client(host: str, port: int) -> bytes:
-        silent = [socket.create_connection((host, port), timeout=10) for _ in range(server.MAX_REQUESTS)]
+        silent = [
+            socket.create_connection((host, port), timeout=10) for _ in range(server.MAX_REQUESTS)
+        ]
         try:
             with socket.create_connection((host, port), timeout=10) as connection:
                 return connection.recv(12)
@@ -390,8 +430,14 @@ def test_a_request_has_one_host() -> None:
             connection.sendall(f"GET / {head}\r\n\r\n".encode())
             return connection.recv(12)
 
-    for head, code in {"HTTP/1.0": 200, "HTTP/1.1": 400, "HTTP/1.1\r\nHost: localhost\r\nHost: a.example": 400}.items():
-        assert serve_to(RUNNING, functools.partial(client, head=head)) == f"HTTP/1.1 {code}".encode()
+    for head, code in {
+        "HTTP/1.0": 200,
+        "HTTP/1.1": 400,
+        "HTTP/1.1\r\nHost: localhost\r\nHost: a.example": 400,
+    }.items():
+        assert (
+            serve_to(RUNNING, functools.partial(client, head=head)) == f"HTTP/1.1 {code}".encode()
+        )
 
 
 def test_events_reach_all_clients_that_read() -> None:
@@ -400,7 +446,10 @@ def test_events_reach_all_clients_that_read() -> None:
         served = server.Server({"/events": lambda _: events}, "default-src 'none'")
         listener = addresses.listen("127.0.0.1:0", "page")
         await served.start(listener)
-        clients = [await subscribe(*addresses.parse(addresses.listening_address(listener))) for _ in range(2)]
+        clients = [
+            await subscribe(*addresses.parse(addresses.listening_address(listener)))
+            for _ in range(2)
+        ]
         try:
             async with asyncio.timeout(20):
                 reader, _ = clients[0]
@@ -413,7 +462,9 @@ def test_events_reach_all_clients_that_read() -> None:
                 while len(events) > 1:  # the other client does not read
                     number += 1
                     events.publish(server.make_event("change", b"%d " % number + b"x" * 1_000_000))
-                    while not (await reader.readuntil(b"\n\n")).startswith(b"event: change\ndata: %d " % number):
+                    while not (await reader.readuntil(b"\n\n")).startswith(
+                        b"event: change\ndata: %d " % number
+                    ):
                         pass
                 clients[0][1].close()
                 while len(events):

@@ -70,7 +70,9 @@ def test_graphs_keep_edges_weights_and_spectra(family: str) -> None:
 
 def test_built_in_statistics_and_protocols_are_pickled_by_name() -> None:
     for statistic in STATISTICS.values():
-        assert copied(statistic) is statistic or not statistic.kernel.__module__.startswith("gosta.")
+        assert copied(statistic) is statistic or not statistic.kernel.__module__.startswith(
+            "gosta."
+        )
     weighted = with_weights(gosta.statistics.find("auc"), "w")
     assert copied(weighted).name == "auc@w"
     assert copied(weighted).kernel is weighted.kernel
@@ -99,7 +101,9 @@ def test_results_are_pickled() -> None:
 def test_pools_of_processes_take_and_return_them() -> None:
     data, graph = gosta.datasets.load("iris"), make("torus", 150)
     statistics = [gosta.statistics.find("variance"), pickled_gap, local_statistic(2.0)]
-    simulate = partial(gosta.simulate, data, graph=graph, protocol=local_protocol(), runs=1, iterations=500)
+    simulate = partial(
+        gosta.simulate, data, graph=graph, protocol=local_protocol(), runs=1, iterations=500
+    )
     expected = [gosta.exact(data, one) for one in statistics]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.map(partial(gosta.exact, data), statistics) == expected

@@ -33,12 +33,17 @@ def test_the_bottleneck_is_drawn(name: str) -> None:
     found = theory.bottleneck(name, n=40, seed=1)
     ax = found.plot()
     (nodes,) = collections(ax, PathCollection)
-    np.testing.assert_array_equal(np.flatnonzero((nodes.get_facecolors() == to_rgba(SMALLER)).all(axis=1)), found.side)
+    np.testing.assert_array_equal(
+        np.flatnonzero((nodes.get_facecolors() == to_rgba(SMALLER)).all(axis=1)), found.side
+    )
     every, cut = collections(ax, LineCollection)
     assert (len(every.get_segments()), len(cut.get_segments())) == (found.graph.m, found.edges)
     assert (cut.get_color() == to_rgba(CUT)).all()
     title = ax.get_title()
-    assert f"40 nodes, {found.graph.m:,} edges, spectral gap {theory.spectral_gap(found.graph):.3g}" in title
+    assert (
+        f"40 nodes, {found.graph.m:,} edges, spectral gap {theory.spectral_gap(found.graph):.3g}"
+        in title
+    )
     assert found.description in title.replace("\n", " ")
 
 
@@ -62,7 +67,9 @@ def test_edges_across_the_border_of_a_torus_leave_it_on_both_sides() -> None:
 
 
 def test_a_network_too_large_to_draw() -> None:
-    with pytest.raises(InputError, match="path has 10,001 nodes; pictures of networks have at most 10,000"):
+    with pytest.raises(
+        InputError, match="path has 10,001 nodes; pictures of networks have at most 10,000"
+    ):
         graphs.path(10_001).plot()
 
 
@@ -81,20 +88,27 @@ def test_graph_plot_on_the_command_line(
     assert (code, out.splitlines()[-1]) == (0, f"plot: {file}")
     assert file.read_text().startswith("<?xml")
     code, _, err = gosta("graph", "cycle", "--n", 20_000, "--plot", file)
-    assert (code, err) == (2, "gosta: cycle has 20,000 nodes; pictures of networks have at most 10,000\n")
+    assert (code, err) == (
+        2,
+        "gosta: cycle has 20,000 nodes; pictures of networks have at most 10,000\n",
+    )
     code, _, err = gosta("graph", "--plot", tmp_path / "network.bmp")
     assert (code, err.count("\n")) == (2, 1)
 
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return gosta.simulate("iris", "gini-mean-difference", graph="torus", runs=2, checkpoints=20, spacing="log")
+    return gosta.simulate(
+        "iris", "gini-mean-difference", graph="torus", runs=2, checkpoints=20, spacing="log"
+    )
 
 
 def test_an_overview_shows_the_network_before_and_after(trace: Trace) -> None:
     before, after, curves = overview([trace], ["carried-means"]).figure.axes[:3]
     estimates = trace.estimates.values[0]
-    first = np.searchsorted(trace.iterations, 75)  # when nodes have taken part in an exchange, on average
+    first = np.searchsorted(
+        trace.iterations, 75
+    )  # when nodes have taken part in an exchange, on average
     for ax, checkpoint in ((before, first), (after, -1)):
         (nodes,) = collections(ax, PathCollection)
         np.testing.assert_allclose(nodes.get_array(), estimates[checkpoint] / trace.target - 1)
@@ -108,7 +122,14 @@ def test_an_overview_shows_the_network_before_and_after(trace: Trace) -> None:
 
 def test_networks_agree_with_the_curve_where_nodes_have_several_rows() -> None:
     trace = gosta.simulate(
-        "breast-cancer", "auc", nodes=20, by="mean radius", iterations=400, runs=1, checkpoints=4, protocol="tracking"
+        "breast-cancer",
+        "auc",
+        nodes=20,
+        by="mean radius",
+        iterations=400,
+        runs=1,
+        checkpoints=4,
+        protocol="tracking",
     )
     for ax, checkpoint in zip(overview([trace], ["tracking"]).figure.axes, (0, -1), strict=False):
         error = numbers.error(float(trace.error()["mean"][checkpoint]))
@@ -119,7 +140,9 @@ def test_only_the_curve_is_drawn_where_nodes_have_no_common_value(trace: Trace) 
     assert reason_not_to_draw(trace) == ""
     lost = Trace(trace.data, trace.info, {})
     assert reason_not_to_draw(lost).startswith("the trace does not hold its network")
-    assert reason_not_to_draw(Trace(trace.data.drop_vars("estimates"), trace.info, trace.resume_data))
+    assert reason_not_to_draw(
+        Trace(trace.data.drop_vars("estimates"), trace.info, trace.resume_data)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +160,14 @@ def frames(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> list[Image
 
 
 def frame_count(trace: Trace) -> int:
-    return int((trace.iterations >= 7.5).sum())  # from when a tenth of the nodes have taken part in an exchange
+    return int(
+        (trace.iterations >= 7.5).sum()
+    )  # from when a tenth of the nodes have taken part in an exchange
 
 
-def test_an_animation_has_a_frame_for_each_checkpoint(trace: Trace, frames: list[Image.Image]) -> None:
+def test_an_animation_has_a_frame_for_each_checkpoint(
+    trace: Trace, frames: list[Image.Image]
+) -> None:
     assert len(frames) == frame_count(trace) > 10
 
 
@@ -171,14 +198,19 @@ def test_an_animation_as_video(trace: Trace, tmp_path: Path) -> None:
         )  # the last one stays for three seconds
 
 
-def test_animations_that_cannot_be_made(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_animations_that_cannot_be_made(
+    trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InputError, match=r"file = 'run.avi' must end in .gif or .mp4"):
         trace.animate("run.avi")
-    with pytest.raises(InputError, match="cannot animate this trace: the trace does not hold its network"):
+    with pytest.raises(
+        InputError, match="cannot animate this trace: the trace does not hold its network"
+    ):
         Trace(trace.data, trace.info, {}).animate(tmp_path / "run.gif")
     monkeypatch.setattr(extras, "is_installed", lambda name: name != "av")
     with pytest.raises(
-        MissingExtraError, match=r"needs the package 'av'; install it with: pip install 'gosta\[video\]'"
+        MissingExtraError,
+        match=r"needs the package 'av'; install it with: pip install 'gosta\[video\]'",
     ):
         trace.animate(tmp_path / "run.mp4")
 

@@ -26,7 +26,10 @@ NOISY = ASKED._replace(mode="noisy", spent=(Spent("laplace", 1.0),))
 
 
 def test_without_a_file_nothing_is_allowed(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is missing, and without it nothing leaves this site; write what it may send"):
+    with pytest.raises(
+        InputError,
+        match="is missing, and without it nothing leaves this site; write what it may send",
+    ):
         read_policy(tmp_path)
     (tmp_path / "policy.toml").mkdir()
     with pytest.raises(InputError, match=r"cannot read .*policy.toml: Is a directory"):
@@ -37,7 +40,12 @@ def test_a_file_allows_private_sums_only(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text('min_rows = 20\ncolumns = ["risk"]\nepsilon_budget = 4\n')
     policy = read_policy(tmp_path)
     assert policy.modes == ("private",)
-    assert (policy.min_rows, policy.min_sites, policy.columns, policy.epsilon_budget) == (20, 3, ("risk",), 4.0)
+    assert (policy.min_rows, policy.min_sites, policy.columns, policy.epsilon_budget) == (
+        20,
+        3,
+        ("risk",),
+        4.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,8 +59,14 @@ def test_a_file_allows_private_sums_only(tmp_path: Path) -> None:
         ("epsilon_budget = inf", "epsilon_budget = inf must be a number above 0, such as 10"),
         ("epsilon_budget = nan", "epsilon_budget = nan must be a number above 0"),
         ("max_min_cell = -1", "max_min_cell = -1 must be from 0 to 1,000,000,000"),
-        (f"min_cell = {2**80}", "min_cell = 1208925819614629174706176 must be from 0 to 1,000,000,000"),
-        ("min_cell = 51", "min_cell = 51 exceeds max_min_cell = 50, .*; raise max_min_cell too, or lower min_cell"),
+        (
+            f"min_cell = {2**80}",
+            "min_cell = 1208925819614629174706176 must be from 0 to 1,000,000,000",
+        ),
+        (
+            "min_cell = 51",
+            "min_cell = 51 exceeds max_min_cell = 50, .*; raise max_min_cell too, or lower min_cell",
+        ),
         ("delta_budget = 1.0", "delta_budget = 1.0 must be from 0 to 0.1"),
         ("min_rows = ", "cannot read .*policy.toml: Invalid value"),
         ("\0\xff", "cannot read"),
@@ -106,18 +120,31 @@ def test_budget() -> None:
     policy = Policy(epsilon_budget=4.0)
     history = [Past(NOW - 10 * 86_400, Spent("laplace", 1.6))] * 2
     assert verdict_to_join(policy, NOISY, history[:1], NOW) == ""
-    assert verdict_to_join(policy, NOISY, history, NOW) == "epsilon 3.2 spent, 1 more would exceed the budget of 4"
+    assert (
+        verdict_to_join(policy, NOISY, history, NOW)
+        == "epsilon 3.2 spent, 1 more would exceed the budget of 4"
+    )
     exactly = [Past(NOW, Spent("laplace", 1.0))] * 3
     assert verdict_to_join(policy, NOISY, exactly, NOW) == ""
-    assert verdict_to_join(policy, NOISY, [*exactly, Past(NOW, None)], NOW) == ""  # allowed then, without noise
+    assert (
+        verdict_to_join(policy, NOISY, [*exactly, Past(NOW, None)], NOW) == ""
+    )  # allowed then, without noise
     thrice = NOISY._replace(spent=(Spent("laplace", 1.0, rows_per_person=5),))
-    assert verdict_to_join(policy, thrice, [], NOW) == "epsilon 0 spent, 5 more would exceed the budget of 4"
+    assert (
+        verdict_to_join(policy, thrice, [], NOW)
+        == "epsilon 0 spent, 5 more would exceed the budget of 4"
+    )
 
 
 def test_releases_a_day() -> None:
-    policy, history = Policy(releases_per_day=2), [Past(NOW - 90_000), Past(NOW - 80_000), Past(NOW - 10)]
+    policy, history = (
+        Policy(releases_per_day=2),
+        [Past(NOW - 90_000), Past(NOW - 80_000), Past(NOW - 10)],
+    )
     assert verdict_to_join(policy, ASKED, history[:2], NOW) == ""
-    assert verdict_to_join(policy, ASKED, history, NOW) == "2 releases in the last 24 hours, 2 allowed"
+    assert (
+        verdict_to_join(policy, ASKED, history, NOW) == "2 releases in the last 24 hours, 2 allowed"
+    )
 
 
 @pytest.mark.parametrize(

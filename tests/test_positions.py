@@ -33,7 +33,10 @@ def test_neighbours_are_nearer_than_other_pairs(name: str) -> None:
     np.testing.assert_array_equal(places, positions(graph))
     assert len(np.unique(places.round(9), axis=0)) == graph.n  # no node hides another
     if graph.edges is not None:
-        assert distances(places, graph.edges).mean() < 0.9 * distances(places, random_pairs(graph.n)).mean()
+        assert (
+            distances(places, graph.edges).mean()
+            < 0.9 * distances(places, random_pairs(graph.n)).mean()
+        )
 
 
 def without_name(graph: Graph) -> Graph:
@@ -43,7 +46,9 @@ def without_name(graph: Graph) -> Graph:
 def test_a_grid_without_its_name_is_drawn_as_a_grid() -> None:
     graph = without_name(graphs.grid(12, 12))
     places = positions(graph)
-    assert distances(places, graph.edges).mean() < 0.25 * distances(places, random_pairs(144)).mean()
+    assert (
+        distances(places, graph.edges).mean() < 0.25 * distances(places, random_pairs(144)).mean()
+    )
 
 
 def test_only_a_graph_that_is_of_its_family_is_placed_by_it() -> None:
@@ -51,7 +56,9 @@ def test_only_a_graph_that_is_of_its_family_is_placed_by_it() -> None:
     for name in ("cycle", "hypercube", "torus 2 x 3", "grid a x b", "grid"):
         places = positions(Graph(name, 6, path.edges))
         assert np.isfinite(places).all()
-        assert np.diff(places[:, 0]).min() > 0 or np.diff(places[:, 0]).max() < 0  # in order, from one end to the other
+        assert (
+            np.diff(places[:, 0]).min() > 0 or np.diff(places[:, 0]).max() < 0
+        )  # in order, from one end to the other
 
 
 @pytest.mark.parametrize("n", [2, 3])

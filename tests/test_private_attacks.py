@@ -69,7 +69,9 @@ def stop_site(network: SumNetwork, how: str) -> None:
 
 @pytest.mark.parametrize("stop", ["forbid", "leave", "withdraw", "conflict"])
 @pytest.mark.parametrize("is_noisy", [False, True])
-def test_a_site_that_stops_between_commitment_and_contribution_sends_nothing(stop: str, is_noisy: bool) -> None:
+def test_a_site_that_stops_between_commitment_and_contribution_sends_nothing(
+    stop: str, is_noisy: bool
+) -> None:
     network = committed(is_noisy)
     stop_site(network, stop)
     network.clock.run(10.0)
@@ -107,10 +109,17 @@ def test_a_site_that_stops_opens_no_masks(stop: str) -> None:
 def test_who_starts_the_next_epoch_early_does_not_waste_epsilon() -> None:
     """The spy commits last, and starts another epoch when all have its part, and before they have the total."""
     network = SumNetwork([scores(100) for _ in range(5)], complete(5), settings=NOISY, **AUC)
-    others, spy = [network.sum_peers[name] for name in network.names if name != SPY], network.sum_peers[SPY]
+    others, spy = (
+        [network.sum_peers[name] for name in network.names if name != SPY],
+        network.sum_peers[SPY],
+    )
     commit, due = spy._commit_or_refuse, Slot("commit", "", 1)
-    spy._commit_or_refuse = lambda *given: commit(*given) if spy.current.lacking(due) == [SPY] else Step()  # type: ignore
-    while not all(Slot("part", name, 1) in peer.slots for peer in others for name in (SPY, peer.name)):
+    spy._commit_or_refuse = lambda *given: (  # type: ignore
+        commit(*given) if spy.current.lacking(due) == [SPY] else Step()
+    )
+    while not all(
+        Slot("part", name, 1) in peer.slots for peer in others for name in (SPY, peer.name)
+    ):
         network.clock.run(network.clock.now + 0.001)
     assert not any(peer.is_complete for peer in others)
     network.nodes[SPY]._execute(spy.start_epoch("a lie"))
@@ -147,7 +156,9 @@ def test_parts_without_a_commitment_do_not_fill_the_memory() -> None:
     size = network.layout.size + deviations.CHECKS
     for k in range(50):
         vector = statements.pack(np.full(size, k, np.uint64))
-        part = Part(*peer.current.id, SPY, peer.current.roster_id, 1, peer.current.commits(1), vector)
+        part = Part(
+            *peer.current.id, SPY, peer.current.roster_id, 1, peer.current.commits(1), vector
+        )
         link = node.contacts["node-0"].link
         assert link is not None
         link.send(wire.encode(wire.Give(peer._signed(part))))
@@ -180,7 +191,9 @@ def test_a_name_with_another_key_gets_other_noise() -> None:
 
 
 def spent(network: SumNetwork, name: str) -> float:
-    return sum(one.spent.epsilon for one in network.sum_peers[name].history() if one.spent is not None)
+    return sum(
+        one.spent.epsilon for one in network.sum_peers[name].history() if one.spent is not None
+    )
 
 
 @pytest.mark.parametrize("prepare", [keep_part, refuse_late])
@@ -226,10 +239,16 @@ def join_twice(network: SumNetwork) -> None:
     peer, node = network.sum_peers[SPY], network.nodes[SPY]
     assert isinstance(node, SumNode)
     current, slot = peer.current, Slot("second join", SPY)
-    if SPY in current.participants and slot not in peer.slots and current.lacking(Slot("part", "", 1)) == [SPY]:
+    if (
+        SPY in current.participants
+        and slot not in peer.slots
+        and current.lacking(Slot("part", "", 1)) == [SPY]
+    ):
         own = current.joins[SPY]
         second = statements.sign(
-            msgspec.structs.replace(own, min_cell=own.min_cell + 1), network.task.id, network.trusts[SPY]
+            msgspec.structs.replace(own, min_cell=own.min_cell + 1),
+            network.task.id,
+            network.trusts[SPY],
         )
         current.pool.insert(second, slot)
         node._tell()
@@ -255,7 +274,9 @@ def test_who_contributes_to_first_rounds_only_wastes_two_releases_at_most() -> N
     peer = network.sum_peers[SPY]
     claim_other_rows(peer)
     honest = peer._commit_or_refuse
-    peer._commit_or_refuse = lambda current, now: honest(current, now) if current.number == 1 else Step()  # type: ignore
+    peer._commit_or_refuse = lambda current, now: (  # type: ignore
+        honest(current, now) if current.number == 1 else Step()
+    )
     while network.clock.now < 150.0:
         network.nodes[SPY].request_epoch()
         network.clock.run(network.clock.now + 2.0)
@@ -265,10 +286,19 @@ def test_who_contributes_to_first_rounds_only_wastes_two_releases_at_most() -> N
 
 def test_edges_that_a_member_moves_are_releases_of_the_day() -> None:
     """The first round has the noise of the one before, and is paid; the second one has new edges, and new noise."""
-    policy = Policy(modes=MODES, min_rows=0, min_share=0.66, epsilon_budget=30.0, releases_per_day=3)
-    settings, names = msgspec.structs.replace(NOISY, find_edges=True), [f"node-{k}" for k in range(5)]
+    policy = Policy(
+        modes=MODES, min_rows=0, min_share=0.66, epsilon_budget=30.0, releases_per_day=3
+    )
+    settings, names = (
+        msgspec.structs.replace(NOISY, find_edges=True),
+        [f"node-{k}" for k in range(5)],
+    )
     network = SumNetwork(
-        [scores(60) for _ in names], complete(5), settings=settings, policies=dict.fromkeys(names, policy), **AUC
+        [scores(60) for _ in names],
+        complete(5),
+        settings=settings,
+        policies=dict.fromkeys(names, policy),
+        **AUC,
     )
     peer, moved = network.sum_peers[SPY], iter(range(1, 100))
 
@@ -288,7 +318,9 @@ def test_edges_that_a_member_moves_are_releases_of_the_day() -> None:
 
 def test_noise_of_all_sites_is_new_when_the_rows_of_one_change() -> None:
     """Noise that followed from a site's own rows would leave only one site's noise in the difference of two totals."""
-    settings = PrivateSettings(bins=512, ranges={"": (0.0, 1.0)}, epsilon=1.0, colluding=0, deadline_seconds=2.0)
+    settings = PrivateSettings(
+        bins=512, ranges={"": (0.0, 1.0)}, epsilon=1.0, colluding=0, deadline_seconds=2.0
+    )
     network = SumNetwork([scores(40) for _ in range(8)], complete(8), settings=settings, **AUC)
     spy = Spy(network)
     spy.run(5.0)
@@ -315,7 +347,9 @@ def test_a_member_that_asks_for_large_cells_is_left_out() -> None:
     network.clock.run(20.0)
     others = [network.sum_peers[name] for name in network.names if name != SPY]
     assert {peer.state() for peer in others} == {"complete"}
-    assert {peer.current.participants for peer in others} == {("node-0", "node-2", "node-3", "node-4")}
+    assert {peer.current.participants for peer in others} == {
+        ("node-0", "node-2", "node-3", "node-4")
+    }
     assert all(peer.report is not None and peer.report.results[0].has_value for peer in others)
     assert "asks for cells of 9,007,199,254,740,991 rows" in others[0].left_out_reasons()[SPY]
 
@@ -343,11 +377,14 @@ CHANGES = [a_million_rows, rows_that_are_taken_away, random_numbers, false_masks
 
 
 @pytest.mark.parametrize(
-    ("change", "sites"), [*((change, sites) for change in CHANGES for sites in (3, 5)), (random_numbers, 53)]
+    ("change", "sites"),
+    [*((change, sites) for change in CHANGES for sites in (3, 5)), (random_numbers, 53)],
 )
 def test_who_deviates_is_named(change: Callable[[Words], Words], sites: int) -> None:
     """Also among more than 51 sites, whose partners follow from a beacon."""
-    network = SumNetwork([scores(20) for _ in range(sites)], complete(sites) if sites < 9 else ring(sites), **AUC)
+    network = SumNetwork(
+        [scores(20) for _ in range(sites)], complete(sites) if sites < 9 else ring(sites), **AUC
+    )
     peer = network.sum_peers[SPY]
     change_parts(peer, change)
     honest = [name for name in network.names if name != SPY]
@@ -386,7 +423,11 @@ def test_who_opens_false_masks_is_named_beside_the_other_one(lies_to: int, named
     for name in (name for name in network.names if name != SPY):
         found = network.sum_peers[name]
         if named == "pair":
-            assert (found.state(), found.current.suspects, found.report) == ("implausible", (("node-0", SPY),), None)
+            assert (found.state(), found.current.suspects, found.report) == (
+                "implausible",
+                (("node-0", SPY),),
+                None,
+            )
             assert f"node-0 or {SPY} deviates" in explain(found)
         else:
             assert set(found.memory.deviating) == {SPY}
@@ -397,11 +438,15 @@ def test_an_opening_is_as_private_as_it_is_charged() -> None:
     """Of 20,000 openings the likelier ones beside a neighbouring table are so by no more than the charge allows."""
     opening = deviations.pad_noise(bits=0, features=1, rows=deviations.LEAST_ROWS)
     sums, other = np.array([9, 0, 4, 7], dtype=np.uint64), np.array([8, 1, 4, 7], dtype=np.uint64)
-    halves = np.hstack([np.tile([True, False, True, False], (8, 1)), np.eye(8, dtype=bool)])  # as telling as can be
+    halves = np.hstack(
+        [np.tile([True, False, True, False], (8, 1)), np.eye(8, dtype=bool)]
+    )  # as telling as can be
     draws, opened = 20_000, []
     for vector in (sums, other):
         pads = draw(opening, 8 * draws, np.random.default_rng(3).bytes).reshape(-1, 8)
-        shown = [deviations.add_up(np.concatenate([vector, pad]), halves).view(np.int64) for pad in pads]
+        shown = [
+            deviations.add_up(np.concatenate([vector, pad]), halves).view(np.int64) for pad in pads
+        ]
         opened.append(np.sum(np.array(shown) > 12, axis=1) > 4)
     p, q = (float(np.mean(likely)) for likely in opened)
     # Both shares have standard errors of 0.0035; the bound is broken by five of them but once in 10^6.
@@ -423,7 +468,11 @@ def test_openings_tell_little_of_the_sums_of_a_site() -> None:
         epochs.add(current.id)
         halves, opening = current._halves(round_), peer.slots[Slot("opening", "node-0", 1)][1]
         assert isinstance(opening, Opening)
-        opened = statements.unpack(opening.words).reshape(-1, deviations.CHECKS).sum(axis=0, dtype=np.uint64)
+        opened = (
+            statements.unpack(opening.words)
+            .reshape(-1, deviations.CHECKS)
+            .sum(axis=0, dtype=np.uint64)
+        )
         left = deviations.add_up(current.vectors(round_)["node-0"], halves) - opened
         equations.append(halves[:, : round_.layout.size].astype(float))
         seen.append(left.view(np.int64) / 2.0**24)
@@ -454,7 +503,9 @@ def test_masks_are_opened_few_times() -> None:
         openings = [one for one in honest.log if one.event == "opening"]
         assert len(openings) == deviations.MAX_OPENINGS
         assert not honest.memory.deviating
-        assert len([one for one in site.history_of(honest.log) if one.spent is not None]) == len(openings)
+        assert len([one for one in site.history_of(honest.log) if one.spent is not None]) == len(
+            openings
+        )
         assert "leave out sites one after the other" in explain(honest)
 
 
@@ -474,7 +525,10 @@ def test_without_epsilon_no_masks_are_opened() -> None:
     poor, rich = network.sum_peers["node-0"], network.sum_peers["node-2"]
     opening = deviations.pad_noise(bits=0, features=1, rows=network.declared).epsilon
     assert [one.event for one in poor.log] == ["contribution"]
-    assert [(one.event, one.epsilon) for one in rich.log] == [("contribution", 1.0), ("opening", opening)]
+    assert [(one.event, one.epsilon) for one in rich.log] == [
+        ("contribution", 1.0),
+        ("opening", opening),
+    ]
     assert "epsilon 1 spent, 0.00972 more would exceed the budget of 1.005" in explain(poor)
 
 
@@ -490,12 +544,22 @@ def test_nobody_chooses_its_part_by_those_of_others() -> None:
         held = [peer.slots.get(Slot("part", name, current.number)) for name in others]
         if any(one is None for one in held):
             return Step()
-        parts = [statements.unpack(one[1].vector) for one in held if one is not None and isinstance(one[1], Part)]
+        parts = [
+            statements.unpack(one[1].vector)
+            for one in held
+            if one is not None and isinstance(one[1], Part)
+        ]
         vector: Words = np.uint64(0) - np.array(parts).sum(axis=0, dtype=np.uint64)
         vector[: len(wanted)] += wanted
         step = show(current, now, connected)
         (record,) = step.records
-        identity = *peer.current.id, SPY, peer.current.roster_id, current.number, peer.current.commits(current.number)
+        identity = (
+            *peer.current.id,
+            SPY,
+            peer.current.roster_id,
+            current.number,
+            peer.current.commits(current.number),
+        )
         forged = peer._signed(Part(*identity, statements.pack(vector)))
         return step._replace(records=(msgspec.structs.replace(record, signed=forged),))
 
@@ -504,7 +568,10 @@ def test_nobody_chooses_its_part_by_those_of_others() -> None:
     honest = [name for name in network.names if name != SPY]
     for name in honest:
         found = network.sum_peers[name]
-        assert found.memory.deviating[SPY].what == "showed another contribution than the one to which it had committed"
+        assert (
+            found.memory.deviating[SPY].what
+            == "showed another contribution than the one to which it had committed"
+        )
         assert found.report is not None
         assert found.report.participants == tuple(honest)
 
@@ -514,7 +581,9 @@ def test_deadlines_do_not_follow_the_clock_on_the_wall(jump: float) -> None:
     network = SumNetwork([scores(30) for _ in range(4)], complete(4), **AUC)
     network.crash("node-3", float("inf"))
     for node in network.nodes.values():
-        node.clock = lambda: START_TIME + network.clock.now + (jump if network.clock.now > 1.0 else 0.0)
+        node.clock = lambda: (
+            START_TIME + network.clock.now + (jump if network.clock.now > 1.0 else 0.0)
+        )
     network.clock.run(1.9)
     assert all(peer.current.roster is None for peer in network.sum_peers.values())
     network.clock.run(12.0)

@@ -41,7 +41,9 @@ PRIVATE = PrivateSettings(
     colluding=2,
     deadline_seconds=60.0,
 )
-TASK = Task("0123456789abcdef", "auc,gini-index:age of patient", label="died", score="risk", private=PRIVATE)
+TASK = Task(
+    "0123456789abcdef", "auc,gini-index:age of patient", label="died", score="risk", private=PRIVATE
+)
 
 
 def test_settings_of_private_sums_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -54,25 +56,55 @@ def test_settings_of_private_sums_are_read_as_they_were_written(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("bins = 256", "bins = 1", "network.private.bins = 1 must be a whole number from 2 to 8,192"),
-        ("bins = 256", "bin = 256", r"unknown field `bin` in \[network.private\]; there are: bins, ranges, edges"),
+        (
+            "bins = 256",
+            "bins = 1",
+            "network.private.bins = 1 must be a whole number from 2 to 8,192",
+        ),
+        (
+            "bins = 256",
+            "bin = 256",
+            r"unknown field `bin` in \[network.private\]; there are: bins, ranges, edges",
+        ),
         ("bins = 256", 'bins = "many"', "network.private.bins = 'many': expected `int`, got `str`"),
-        ("[0.0, 1.0]", "[1.0, 0.0]", "network.private.ranges = risk=1:0 must be the lowest and the highest value"),
+        (
+            "[0.0, 1.0]",
+            "[1.0, 0.0]",
+            "network.private.ranges = risk=1:0 must be the lowest and the highest value",
+        ),
         ("[0.0, 1.0]", "[0.0, inf]", "network.private.ranges = risk=0:inf must be"),
-        ("[18.0, 65.0]", "[65.0, 18.0]", "network.private.edges of 'age of patient' must be increasing numbers"),
+        (
+            "[18.0, 65.0]",
+            "[65.0, 18.0]",
+            "network.private.edges of 'age of patient' must be increasing numbers",
+        ),
         ('["f", "m"]', '["f", "f"]', "network.private.strata of 'sex' must name each value once"),
         ('["f", "m"]', "[]", "network.private.strata of 'sex' must name each value once"),
         ("epsilon = 1.0", "epsilon = 0", "network.private.epsilon = 0.0 must be a positive number"),
-        ("epsilon = 1.0, ", "", "network.private.delta = 1e-06 is for differential privacy; give epsilon too"),
+        (
+            "epsilon = 1.0, ",
+            "",
+            "network.private.delta = 1e-06 is for differential privacy; give epsilon too",
+        ),
         ("delta = 1e-06", "delta = 1.0", "network.private.delta = 1.0 must be a probability"),
-        ("colluding = 2", "colluding = -1", "network.private.colluding = -1 must be a number of sites"),
-        ("deadline_seconds = 60.0", "deadline_seconds = 0", "network.private.deadline_seconds = 0.0 must be from 1"),
+        (
+            "colluding = 2",
+            "colluding = -1",
+            "network.private.colluding = -1 must be a number of sites",
+        ),
+        (
+            "deadline_seconds = 60.0",
+            "deadline_seconds = 0",
+            "network.private.deadline_seconds = 0.0 must be from 1",
+        ),
         ('label = "died"', "until = 0.01", "network.until = 0.01 is for exchanges of rows"),
         ("auc,gini-index", "own.py:mine,auc", "private sums are of statistics that have sketches"),
         ("auc,gini-index", "auc,,gini-index", "private sums are of statistics that have sketches"),
     ],
 )
-def test_wrong_settings_of_private_sums_say_what_to_do(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_wrong_settings_of_private_sums_say_what_to_do(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     path = tmp_path / "node.toml"
     write(path, NodeConfig(TASK, NodeSettings("node-0", "127.0.0.1:7400"), {}))
     text = path.read_text()
@@ -122,7 +154,20 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_init_for_sites(tmp_path: Path, gosta_: Any) -> None:
-    more = ("--bins", 16, "--epsilon", 1, "--delta", 1e-6, "--colluding", 0, "--strata", "sex=f,m", "--deadline", "2m")
+    more = (
+        "--bins",
+        16,
+        "--epsilon",
+        1,
+        "--delta",
+        1e-6,
+        "--colluding",
+        0,
+        "--strata",
+        "sex=f,m",
+        "--deadline",
+        "2m",
+    )
     code, out, _ = gosta_(*SITES, *more, "--port", ports.free(), tmp_path / "net")
     assert code == 0
     assert "auc by private sums" in out
@@ -158,9 +203,18 @@ def test_all_keys_of_a_policy_are_in_its_template_with_their_defaults() -> None:
     [
         (None, Policy(modes=("rows",))),
         (PrivateSettings(), Policy()),
-        (PrivateSettings(epsilon=1.0), Policy(modes=("noisy",), epsilon_budget=10.0, releases_per_day=3)),
-        (PrivateSettings(epsilon=0.5), Policy(modes=("noisy",), epsilon_budget=5.0, releases_per_day=3)),
-        (PrivateSettings(epsilon=99.0), Policy(modes=("noisy",), epsilon_budget=990.0, releases_per_day=3)),
+        (
+            PrivateSettings(epsilon=1.0),
+            Policy(modes=("noisy",), epsilon_budget=10.0, releases_per_day=3),
+        ),
+        (
+            PrivateSettings(epsilon=0.5),
+            Policy(modes=("noisy",), epsilon_budget=5.0, releases_per_day=3),
+        ),
+        (
+            PrivateSettings(epsilon=99.0),
+            Policy(modes=("noisy",), epsilon_budget=990.0, releases_per_day=3),
+        ),
     ],
 )
 def test_a_new_policy_allows_what_its_network_does(
@@ -180,11 +234,16 @@ def test_a_new_policy_allows_what_its_network_does(
 def test_the_budget_of_a_new_policy_is_enough_for_ten_releases() -> None:
     for epsilon, delta in ((1.0, 0.0), (0.3, 1e-6), (2.0, 1e-7)):
         task = replace(TASK, statistic="auc", classes=("0", "1"))
-        task = replace(task, private=PrivateSettings(ranges={"risk": (0.0, 1.0)}, epsilon=epsilon, delta=delta))
+        task = replace(
+            task, private=PrivateSettings(ranges={"risk": (0.0, 1.0)}, epsilon=epsilon, delta=delta)
+        )
         found = budget_of(task)
         assert found is not None
         assert found.releases == 10
-        subject, policy = subject_of(task, 50, None, 4), Policy(modes=("noisy",), epsilon_budget=found.epsilon)
+        subject, policy = (
+            subject_of(task, 50, None, 4),
+            Policy(modes=("noisy",), epsilon_budget=found.epsilon),
+        )
         past = [Past(0.0, one) for one in subject.spent]
         assert verdict_to_join(policy, subject, past * 9, 1e9) == ""
         assert "would exceed the budget" in verdict_to_join(policy, subject, past * 10, 1e9)
@@ -198,33 +257,61 @@ def test_a_budget_without_a_finite_epsilon_is_no_line_of_a_policy() -> None:
 
 
 def test_init_says_what_it_chose(tmp_path: Path, gosta_: Any, table: Path) -> None:
-    sites = (*SITES, "--statistic", "auc,gini-index:age", "--range", "age=0:99", "--strata", "sex=f,m", "--delta", 1e-6)
+    sites = (
+        *SITES,
+        "--statistic",
+        "auc,gini-index:age",
+        "--range",
+        "age=0:99",
+        "--strata",
+        "sex=f,m",
+        "--delta",
+        1e-6,
+    )
     code, out, _ = gosta_(*sites, "--epsilon", 2, "--port", ports.free(), tmp_path / "net")
     assert code == 0
     assert "few bins         16, since each has noise; --bins sets another number" in out
     assert "budget           each site stops at epsilon 6.6, about 10 releases; policy.toml" in out
     assert "(column age; scores in risk; classes 0, 1 in died; f, m in sex)" in out
     policy = (tmp_path / "net" / "node-0" / "policy.toml").read_text()
-    for line in (
-        'statistics = ["auc", "gini-index"]',
-        'columns = ["risk", "age", "died", "sex"]',
-    ):
+    for line in ('statistics = ["auc", "gini-index"]', 'columns = ["risk", "age", "died", "sex"]'):
         assert f"# {line} " in policy
     assert "\nepsilon_budget = 6.6 " in policy
     code, out, _ = gosta_(
-        *INIT, "--data", table, "--nodes", 3, "--port", ports.free(), "--bins", 1025, tmp_path / "own"
+        *INIT,
+        "--data",
+        table,
+        "--nodes",
+        3,
+        "--port",
+        ports.free(),
+        "--bins",
+        1025,
+        tmp_path / "own",
     )
     assert code == 0
-    assert "warning          1,025 bins: sites whose policy has the default max_bins = 1024 take no part" in out
-    assert "rounded          outwards, the range of risk, from the data; --range declares others" in out
-    assert "ranges = { risk = [0.0, 1.0] }" in (tmp_path / "own" / "node-0" / "node.toml").read_text()
+    assert (
+        "warning          1,025 bins: sites whose policy has the default max_bins = 1024 take no part"
+        in out
+    )
+    assert (
+        "rounded          outwards, the range of risk, from the data; --range declares others"
+        in out
+    )
+    assert (
+        "ranges = { risk = [0.0, 1.0] }" in (tmp_path / "own" / "node-0" / "node.toml").read_text()
+    )
 
 
-def test_a_request_with_missing_values_names_no_file_that_is_not_there(tmp_path: Path, gosta_: Any) -> None:
+def test_a_request_with_missing_values_names_no_file_that_is_not_there(
+    tmp_path: Path, gosta_: Any
+) -> None:
     assert gosta_(*SITES[:-2], "--enrol", tmp_path / "net")[0] == 0
     (tmp_path / "rows.csv").write_text("risk,died\n,1\n0.5,0\n")
     arguments = ("--name", "a", "--listen", "127.0.0.1:7400", "--data", tmp_path / "rows.csv")
-    code, _, err = gosta_("node", "request", tmp_path / "net" / "invitation.json", tmp_path / "a", *arguments)
+    code, _, err = gosta_(
+        "node", "request", tmp_path / "net" / "invitation.json", tmp_path / "a", *arguments
+    )
     assert code == 2
     assert "make the request without --data, and then name the file and set drop_missing" in err
     assert "no site is a member yet" in gosta_("status", tmp_path / "net")[1]
@@ -237,7 +324,9 @@ def test_documents_name_keys_and_tests_that_exist() -> None:
     text = (root / "docs" / "how-to" / "network.md").read_text(encoding="utf-8")
     assert [name for name in Rules.__struct_fields__ if f"`{name}`" not in text] == []
     for document in (root / "docs" / "explanation" / "privacy.md", root / "SECURITY.md"):
-        named = set(re.findall(r"`(?:tests/)?(test_\w+\.py)`", document.read_text(encoding="utf-8")))
+        named = set(
+            re.findall(r"`(?:tests/)?(test_\w+\.py)`", document.read_text(encoding="utf-8"))
+        )
         assert len(named) > 5
         assert [name for name in named if not (root / "tests" / name).exists()] == []
 
@@ -249,14 +338,34 @@ def test_members_are_told_a_bound_of_the_rows_of_a_site(
     net, port = tmp_path / "net", ports.free()
     if encoded:
         out = gosta_(*INIT, "--data", table, "--nodes", 3, "--deal", "even", "--port", port, net)[1]
-        assert "declares         node-0 at most 100 rows, node-1 at most 100 rows, node-2 at most 100 rows" in out
+        assert (
+            "declares         node-0 at most 100 rows, node-1 at most 100 rows, node-2 at most 100 rows"
+            in out
+        )
         for command in (("certify", net), ("add", net, "--data", table)):
             assert gosta_("network", *command)[0] == 0
-        assert [one.rows for one in read_list(net / "members.json").list.members] == [100, 100, 100, 500]
+        assert [one.rows for one in read_list(net / "members.json").list.members] == [
+            100,
+            100,
+            100,
+            500,
+        ]
     else:
         assert gosta_(*SITES[:-2], "--enrol", net)[0] == 0
-        request = ("node", "request", net / "invitation.json", tmp_path / "a", "--name", "a", "--data", table)
-        assert "declares at most 500 rows, which is public" in gosta_(*request, "--listen", "127.0.0.1:7400")[1]
+        request = (
+            "node",
+            "request",
+            net / "invitation.json",
+            tmp_path / "a",
+            "--name",
+            "a",
+            "--data",
+            table,
+        )
+        assert (
+            "declares at most 500 rows, which is public"
+            in gosta_(*request, "--listen", "127.0.0.1:7400")[1]
+        )
         assert bundles.read(tmp_path / "a" / "request.json", bundles.Request).rows == 500
         assert (tmp_path / "a" / "policy.toml").exists()
         out = gosta_("network", "sign", net, tmp_path / "a" / "request.json", "--yes")[1]
@@ -267,12 +376,28 @@ def test_members_are_told_a_bound_of_the_rows_of_a_site(
         assert gosta_("network", "sign", net, tmp_path / "a" / "request.json", "--yes")[0] == 0
         assert [one.rows for one in read_list(net / "members.json").list.members] == [500]
     words = read_list(net / "members.json").list.policy["declared"]
-    assert words == "a bound of each site's rows, with room for half as many again, rounded up; it is public"
+    assert (
+        words
+        == "a bound of each site's rows, with room for half as many again, rounded up; it is public"
+    )
 
 
-def test_rows_in_one_place_are_declared_and_distributed(tmp_path: Path, gosta_: Any, table: Path) -> None:
+def test_rows_in_one_place_are_declared_and_distributed(
+    tmp_path: Path, gosta_: Any, table: Path
+) -> None:
     """The nodes' layout follows from their node.toml alone, and their sums add up to those of the table."""
-    more = ("--statistic", "auc,variance:age", "--strata", "sex", "--bins", 8, "--nodes", 4, "--port", ports.free())
+    more = (
+        "--statistic",
+        "auc,variance:age",
+        "--strata",
+        "sex",
+        "--bins",
+        8,
+        "--nodes",
+        4,
+        "--port",
+        ports.free(),
+    )
     net = tmp_path / "net"
     assert gosta_(*INIT, *more, "--data", table, net)[0] == 0
     nodes = [net / f"node-{k}" for k in range(4)]
@@ -290,8 +415,24 @@ def test_ranges_of_rows_in_one_place_are_rounded_outwards(tmp_path: Path, gosta_
     score, age, dose = rng.uniform(0.0123, 0.9871, 90), rng.integers(19, 88, 90), np.full(90, 37.25)
     lines = [f"{a:.17g},{b},{c}" for a, b, c in zip(score, age, dose, strict=True)]
     path.write_text("\n".join(["score,age,dose", *lines, ""]))
-    arguments = ("--statistic", "variance:score,variance:age,variance:dose", "--range", "age=18.5:91")
-    command = ("network", "init", "--private", *arguments, "--data", path, "--nodes", 3, "--port", ports.free())
+    arguments = (
+        "--statistic",
+        "variance:score,variance:age,variance:dose",
+        "--range",
+        "age=18.5:91",
+    )
+    command = (
+        "network",
+        "init",
+        "--private",
+        *arguments,
+        "--data",
+        path,
+        "--nodes",
+        3,
+        "--port",
+        ports.free(),
+    )
     code, out, _ = gosta_(*command, tmp_path / "net")
     assert code == 0
     assert "outwards, the ranges of score, dose, from the data; --range declares others" in out
@@ -329,18 +470,32 @@ def test_rounded_ranges(given: tuple[float, float], rounded: tuple[float, float]
     assert round_range(*given) == rounded
 
 
-def test_bandwidths_and_centres_that_follow_from_the_data_are_rounded(tmp_path: Path, gosta_: Any) -> None:
+def test_bandwidths_and_centres_that_follow_from_the_data_are_rounded(
+    tmp_path: Path, gosta_: Any
+) -> None:
     arguments = ("--data", "iris", "--nodes", 3, "--port", ports.free())
     command = ("network", "init", "--private", *arguments, "--statistic")
-    code, out, _ = gosta_(*command, "squared-scatter", "--option", "centroids=class-means", tmp_path / "a")
+    code, out, _ = gosta_(
+        *command, "squared-scatter", "--option", "centroids=class-means", tmp_path / "a"
+    )
     assert (code, "centroids, from the data" in out) == (0, True)
     (first, *_) = read_node(tmp_path / "a" / "node-0" / "node.toml").network.options["centroids"]
     assert first == [5.0, 3.4, 1.5, 0.25]  # of setosa: 5.006, 3.428, 1.462, 0.246
-    code, out, _ = gosta_(*command, "mmd", "--label", "species", "--positive", "setosa", tmp_path / "b")
+    code, out, _ = gosta_(
+        *command, "mmd", "--label", "species", "--positive", "setosa", tmp_path / "b"
+    )
     assert (code, "bandwidth, from the data" in out) == (0, True)
     assert read_node(tmp_path / "b" / "node-0" / "node.toml").network.options["bandwidth"] == 2.1
     code, out, _ = gosta_(
-        *command, "mmd", "--label", "species", "--positive", "setosa", "--option", "bandwidth=1.2345", tmp_path / "c"
+        *command,
+        "mmd",
+        "--label",
+        "species",
+        "--positive",
+        "setosa",
+        "--option",
+        "bandwidth=1.2345",
+        tmp_path / "c",
     )
     assert (code, "bandwidth, from the data" in out) == (0, False)
     assert read_node(tmp_path / "c" / "node-0" / "node.toml").network.options["bandwidth"] == 1.2345
@@ -354,7 +509,9 @@ def test_centres_keep_the_digits_that_tell_them_apart() -> None:
     assert round_centres(same).tolist() == same.tolist()
 
 
-@pytest.mark.parametrize(("statistic", "columns"), [("auc", None), ("variance", None), ("variance", ["worst area"])])
+@pytest.mark.parametrize(
+    ("statistic", "columns"), [("auc", None), ("variance", None), ("variance", ["worst area"])]
+)
 def test_columns_that_were_chosen_by_the_data(
     tmp_path: Path, gosta_: Any, statistic: str, columns: list[str] | None
 ) -> None:
@@ -379,7 +536,9 @@ def test_columns_that_were_chosen_by_the_data(
     assert sum(map(len, rows)) == 569
     totals = np.sum([layout.sums(x, 24) for x in rows], axis=0) / 2.0**24
     (result,) = layout.results(totals)
-    assert result.low[0] <= gosta.exact("breast-cancer", statistic, columns=columns) <= result.high[0]
+    assert (
+        result.low[0] <= gosta.exact("breast-cancer", statistic, columns=columns) <= result.high[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -387,10 +546,16 @@ def test_columns_that_were_chosen_by_the_data(
     [
         (("network", "init", "--bins", 4), "bins is for private sums; add --private"),
         (("network", "init", "--epsilon", 1), "epsilon is for private sums; add --private"),
-        ((*SITES, "--until", "1%"), "until = '1%' is for exchanges of rows; leave it out with --private"),
+        (
+            (*SITES, "--until", "1%"),
+            "until = '1%' is for exchanges of rows; leave it out with --private",
+        ),
         ((*SITES, "--protocol", "tracking"), "protocol = 'tracking' is for exchanges of rows"),
         ((*SITES[:-1], 2), "nodes = 2: private sums need at least 3 sites"),
-        ((*SITES, "--strata", "sex"), "strata = 'sex' needs the values of all sites: --strata sex=a,b"),
+        (
+            (*SITES, "--strata", "sex"),
+            "strata = 'sex' needs the values of all sites: --strata sex=a,b",
+        ),
         ((*SITES, "--strata", "sex=f,f"), "strata of 'sex' must name each value once"),
         ((*SITES, "--range", "risk=0"), "range = 'risk=0' must be COLUMN=LOW:HIGH"),
         ((*SITES, "--range", "risk=1:0"), "risk=1:0 must be the lowest and the highest value"),
@@ -403,15 +568,32 @@ def test_columns_that_were_chosen_by_the_data(
         ((*SITES, "--statistic", "distance-correlation"), "distance-correlation"),
         ((*SITES, "--statistic", "nothing"), "unknown statistic 'nothing'; those with sums are: "),
         ((*SITES, "--classes", "alive,alive"), "classes = alive,alive must name each class once"),
-        ((*SITES, "--classes", "0,1,2"), "auc: needs two classes, 3 are declared (0, 1, 2); name the one to set"),
-        ((*SITES, "--range", "age=0:1"), "range of 'age': this column is not read; those that are: risk"),
-        ((*SITES, "--edges", "age=1,2"), "edges of 'age': this column is not read; those that are: risk"),
+        (
+            (*SITES, "--classes", "0,1,2"),
+            "auc: needs two classes, 3 are declared (0, 1, 2); name the one to set",
+        ),
+        (
+            (*SITES, "--range", "age=0:1"),
+            "range of 'age': this column is not read; those that are: risk",
+        ),
+        (
+            (*SITES, "--edges", "age=1,2"),
+            "edges of 'age': this column is not read; those that are: risk",
+        ),
         ((*SITES, "--edges", "risk=0.5", "--find-edges"), "find_edges: there are no edges to find"),
-        ((*SITES, "--strata", "id=" + ",".join(map(str, range(300)))), "these are 300 strata, as id has 300 values"),
-        ((*SITES, "--statistic", "mine.py:own"), "no sums are known for kernels of your own; leave out --private if"),
+        (
+            (*SITES, "--strata", "id=" + ",".join(map(str, range(300)))),
+            "these are 300 strata, as id has 300 values",
+        ),
+        (
+            (*SITES, "--statistic", "mine.py:own"),
+            "no sums are known for kernels of your own; leave out --private if",
+        ),
     ],
 )
-def test_refusals_say_what_to_do(tmp_path: Path, gosta_: Any, arguments: tuple[object, ...], message: str) -> None:
+def test_refusals_say_what_to_do(
+    tmp_path: Path, gosta_: Any, arguments: tuple[object, ...], message: str
+) -> None:
     code, _, err = gosta_(*arguments, tmp_path / "net")
     assert code == 2
     assert err.count("\n") == 1

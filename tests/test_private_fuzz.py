@@ -26,7 +26,16 @@ from gosta.net.storage.journal import Journal
 from gosta.net.transport.memory import MemoryNetwork
 from gosta.private.noise import NO_NOISE
 
-FILES = ("policy.toml", NODE_FILE, "agreed.json", "conflict.json", "members.json", HEAD_FILE, JOURNAL_FILE, "data.csv")
+FILES = (
+    "policy.toml",
+    NODE_FILE,
+    "agreed.json",
+    "conflict.json",
+    "members.json",
+    HEAD_FILE,
+    JOURNAL_FILE,
+    "data.csv",
+)
 SIZE = 100 << 20
 Damage = Callable[[Path, bytes, random.Random], None]
 
@@ -48,13 +57,28 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = random.Random(3)
     rows = [f"{rng.random():.3f},{k % 2}" for k in range(120)]
     (place / "rows.csv").write_text("\n".join(["risk,died", *rows]) + "\n")
-    folder, given = place / "net", ["--data", place / "rows.csv", "--statistic", "auc", "--score", "risk"]
-    given += ["--label", "died", "--range", "risk=0:1", "--private", "--nodes", 3, "--port", ports.free(6)]
+    folder, given = (
+        place / "net",
+        ["--data", place / "rows.csv", "--statistic", "auc", "--score", "risk"],
+    )
+    given += [
+        "--label",
+        "died",
+        "--range",
+        "risk=0:1",
+        "--private",
+        "--nodes",
+        3,
+        "--port",
+        ports.free(6),
+    ]
     with pytest.MonkeyPatch.context() as patch:
         assert run("network", "init", folder, *given, monkeypatch=patch) == 0
     site = folder / "node-0"
     node, journal = make_node(site)
-    entry = node.peer._entry("suppressed", node._now(), Round(1, node.peer.source.layout, NO_NOISE), reason="a test")
+    entry = node.peer._entry(
+        "suppressed", node._now(), Round(1, node.peer.source.layout, NO_NOISE), reason="a test"
+    )
     journal.append((), (), (entry,))
     write_head(site / HEAD_FILE, journal.contributions())
     journal.close()
@@ -65,7 +89,12 @@ def make_node(folder: Path, clock: VirtualClock | None = None) -> tuple[SumNode,
     """Make a node as its process does."""
     config = read_node(folder / NODE_FILE)
     load_credentials(folder, config, lambda *_, **__: None)
-    made, journal = service._make_node(config, folder, clock or VirtualClock(), lambda *_, **__: None)  # type: ignore[arg-type]
+    made, journal = service._make_node(
+        config,
+        folder,
+        clock or VirtualClock(),  # type: ignore[arg-type]
+        lambda *_, **__: None,
+    )
     assert isinstance(made, SumNode)
     made.lists = ListFolder(folder, config.network.id, lambda *_, **__: None)
     return made, journal
@@ -134,13 +163,19 @@ def test_a_damaged_file_is_an_error_in_words(
         assert str(error)
     else:
         is_unreadable = damage in (zeros, nested, huge, folder, loop)
-        assert not (is_unreadable and name in ("policy.toml", "agreed.json")), "without them nothing is contributed"
+        assert not (is_unreadable and name in ("policy.toml", "agreed.json")), (
+            "without them nothing is contributed"
+        )
 
 
 @pytest.mark.parametrize(
-    "rows", ["0.5,maybe", "high,1", "0.5", ",", "0.5,1,7"], ids=["class", "number", "short", "missing", "long"]
+    "rows",
+    ["0.5,maybe", "high,1", "0.5", ",", "0.5,1,7"],
+    ids=["class", "number", "short", "missing", "long"],
 )
-def test_a_data_file_with_a_wrong_row_does_not_stop_a_running_node(made: Path, tmp_path: Path, rows: str) -> None:
+def test_a_data_file_with_a_wrong_row_does_not_stop_a_running_node(
+    made: Path, tmp_path: Path, rows: str
+) -> None:
     """It says so, keeps the rows that it has, its timers and its status, and takes the corrected file."""
     site, clock = tmp_path / "node-0", VirtualClock()
     shutil.copytree(made / "node-0", site)

@@ -36,7 +36,9 @@ class Liar(SumNode):
         for to, raw in step.messages:
             message = wire.decode(raw)
             if isinstance(message, wire.Give):
-                changed = type(self).tamper(self, to, message.signed, statements.read(message.signed))
+                changed = type(self).tamper(
+                    self, to, message.signed, statements.read(message.signed)
+                )
                 if changed is None:
                     continue
                 raw = wire.encode(wire.Give(changed))
@@ -104,7 +106,16 @@ def earlier_epoch(node: Liar, _to: str, signed: Signed, statement: AnyStatement)
     return signed
 
 
-ATTACKS = [altered_parts, short_part, part_for_each, key_for_each, bad_key, silent, forged_roster, earlier_epoch]
+ATTACKS = [
+    altered_parts,
+    short_part,
+    part_for_each,
+    key_for_each,
+    bad_key,
+    silent,
+    forged_roster,
+    earlier_epoch,
+]
 
 
 def is_right(network: SumNetwork, name: str, versions: list[dict[str, np.ndarray]]) -> bool:
@@ -112,7 +123,9 @@ def is_right(network: SumNetwork, name: str, versions: list[dict[str, np.ndarray
     report = network.sum_peers[name].report
     if report is None or LIAR in report.participants:
         return True
-    return report.vector in [statements.pack(network.plain_sums(report.participants, rows)) for rows in versions]
+    return report.vector in [
+        statements.pack(network.plain_sums(report.participants, rows)) for rows in versions
+    ]
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
@@ -135,7 +148,11 @@ def test_attacks(attack: Tamper, graph: str) -> None:
         }
         for name in honest:
             report = network.sum_peers[name].report
-            assert report is None or totals[report.epoch, report.origin] == report.vector or attack is part_for_each
+            assert (
+                report is None
+                or totals[report.epoch, report.origin] == report.vector
+                or attack is part_for_each
+            )
     network.remove_member(LIAR)
     network.clock.run(130.0)
     network.check()
@@ -144,15 +161,24 @@ def test_attacks(attack: Tamper, graph: str) -> None:
     assert {peers[name].current.participants for name in honest} == {tuple(honest)}
 
 
-def test_messages_tell_nothing_of_the_rows_but_their_masked_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_tell_nothing_of_the_rows_but_their_masked_sums(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Two sites move a difference between each other: only their contributions change, and nothing else does."""
 
-    def messages_of(parts: list[np.ndarray]) -> tuple[list[tuple[str, str, int]], dict[tuple[str, str], bytes]]:
+    def messages_of(
+        parts: list[np.ndarray],
+    ) -> tuple[list[tuple[str, str, int]], dict[tuple[str, str], bytes]]:
         rng = np.random.default_rng(3)
         monkeypatch.setattr("gosta.private.masks.new_key", lambda: rng.bytes(32))
         monkeypatch.setattr("secrets.token_bytes", rng.bytes)
         network = SumNetwork(
-            parts, GRAPHS["complete"][1], statistic="auc", score="score", label="label", classes=(0, 1)
+            parts,
+            GRAPHS["complete"][1],
+            statistic="auc",
+            score="score",
+            label="label",
+            classes=(0, 1),
         )
         seen, held = [], {}
         original = network.fault
@@ -177,7 +203,11 @@ def test_messages_tell_nothing_of_the_rows_but_their_masked_sums(monkeypatch: py
     (sizes, held), (other_sizes, other_held) = messages_of(first), messages_of(second)
     assert sorted(sizes) == sorted(other_sizes)
     assert {slot for slot in held if slot[1] == "part"} == {(f"node-{k}", "part") for k in range(4)}
-    joins = {slot: body for slot, body in held.items() if slot in {("node-0", "join"), ("node-3", "join")}}
+    joins = {
+        slot: body
+        for slot, body in held.items()
+        if slot in {("node-0", "join"), ("node-3", "join")}
+    }
     assert joins == {slot: other_held[slot] for slot in joins}
 
 
@@ -186,14 +216,18 @@ def test_a_roster_of_accomplices() -> None:
     parts = [RNG.random((12, 1)) for _ in range(7)]
     names = [f"node-{k}" for k in range(7)]
     network = SumNetwork(
-        parts, [(i, j) for i in range(7) for j in range(i)], policies=dict.fromkeys(names, Policy(modes=MODES))
+        parts,
+        [(i, j) for i in range(7) for j in range(i)],
+        policies=dict.fromkeys(names, Policy(modes=MODES)),
     )
     origin = network.sum_peers["node-0"]
     made = origin._next_roster
 
     def of_accomplices(now: Moment) -> Roster | None:
         roster = made(now)
-        return roster and replace(roster, participants=(*roster.participants[:2], roster.participants[6]))
+        return roster and replace(
+            roster, participants=(*roster.participants[:2], roster.participants[6])
+        )
 
     origin._next_roster = of_accomplices  # type: ignore[method-assign]
     network.clock.run(3.0)

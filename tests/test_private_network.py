@@ -37,7 +37,9 @@ class Sites(Processes):
 
     def is_complete(self, found: list[Status]) -> bool:
         """Return whether all sites have the result of one epoch, over the rows in their files."""
-        results = [one.rows for status in found if status.sums is not None for one in status.sums.results]
+        results = [
+            one.rows for status in found if status.sums is not None for one in status.sums.results
+        ]
         return (
             {status.state for status in found} == {"complete"}
             and len({status.epoch for status in found}) == 1
@@ -46,14 +48,32 @@ class Sites(Processes):
 
     def exact(self) -> float:
         rows = np.concatenate(list(self.rows.values()))
-        return float(gosta.exact({"risk": rows[:, 0], "died": rows[:, 1]}, "auc", columns="risk", label="died"))
+        return float(
+            gosta.exact(
+                {"risk": rows[:, 0], "died": rows[:, 1]}, "auc", columns="risk", label="died"
+            )
+        )
 
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
     """Processes of five sites that have a result."""
-    folder, task = tmp_path_factory.mktemp("private") / "net", ["--statistic", "auc", "--score", "risk"]
-    task += ["--label", "died", "--classes", "0,1", "--range", "risk=0:1", "--bins", "256", "--nodes", str(len(NAMES))]
+    folder, task = (
+        tmp_path_factory.mktemp("private") / "net",
+        ["--statistic", "auc", "--score", "risk"],
+    )
+    task += [
+        "--label",
+        "died",
+        "--classes",
+        "0,1",
+        "--range",
+        "risk=0:1",
+        "--bins",
+        "256",
+        "--nodes",
+        str(len(NAMES)),
+    ]
     made = run("network", "init", folder, "--private", *task, "--port", ports.free())
     assert made.returncode == 0, made.stderr
     with Sites(folder) as processes:
@@ -79,7 +99,9 @@ def test_five_sites(sites: Sites, gosta_: Any) -> None:
     check_results(sites.wait(sites.is_complete))
     code, text, _ = gosta_("audit", sites.folders["node-2"], "--json")
     assert code == 0
-    entries = [json.loads(line)["entry"] for line in text.splitlines() if "entry" in json.loads(line)]
+    entries = [
+        json.loads(line)["entry"] for line in text.splitlines() if "entry" in json.loads(line)
+    ]
     assert {entry["event"] for entry in entries} >= {"contribution", "release"}
 
 
@@ -92,7 +114,9 @@ def test_a_killed_node_continues_with_its_release(sites: Sites, gosta_: Any) -> 
     sites.start(*NAMES)
     again = sites.wait(sites.is_complete)
     assert {status.estimate for status in again} == {first.estimate}
-    assert {status.epoch for status in again} == {first.epoch}, "no new epoch, and so no new contribution"
+    assert {status.epoch for status in again} == {first.epoch}, (
+        "no new epoch, and so no new contribution"
+    )
     sites.stop()
     code, text, _ = gosta_("network", "verify", sites.folders["node-0"].parent)
     assert code == 0, text

@@ -26,7 +26,10 @@ def make(folder: Path, *more: object) -> Path:
 
 
 def all_complete(sites: int, found: list[Status]) -> bool:
-    return all(one.state == "complete" and one.sums and len(one.sums.participants) == sites for one in found)
+    return all(
+        one.state == "complete" and one.sums and len(one.sums.participants) == sites
+        for one in found
+    )
 
 
 def all_later(epoch: int, found: list[Status]) -> bool:
@@ -61,7 +64,9 @@ def test_a_result_comes_back_after_a_site_goes(net: Path, tmp_path: Path, how: s
         else:
             done = gosta("network", "remove", folder, "node-4")
             assert done.returncode == 0, done.stderr
-            waiting = processes.wait(lambda found: all(one.state == "suppressed" for one in found), others)
+            waiting = processes.wait(
+                lambda found: all(one.state == "suppressed" for one in found), others
+            )
             assert {one.sums.needed_agreements for one in waiting if one.sums} == {("node-4",)}
             shown = " ".join(gosta("status", folder / "node-0").stdout.split())
             assert f"gosta network agree {folder / 'node-0'} node-4" in shown
@@ -83,7 +88,10 @@ def test_without_its_policy_a_running_node_sends_nothing(net: Path, tmp_path: Pa
         sent = gosta("audit", folder / "node-2", "--json").stdout.count('"event":"contribution"')
         assert gosta("network", "epoch", folder / "node-0").returncode == 0
         processes.wait(lambda found: found[0].state == "suppressed", ["node-0"])
-        assert gosta("audit", folder / "node-2", "--json").stdout.count('"event":"contribution"') == sent
+        assert (
+            gosta("audit", folder / "node-2", "--json").stdout.count('"event":"contribution"')
+            == sent
+        )
         (folder / "policy.saved").rename(folder / "node-2" / POLICY_FILE)
         processes.wait(lambda found: all_complete(5, found))
         processes.stop()
@@ -103,14 +111,19 @@ def test_an_older_copy_of_a_journal_is_refused(net: Path, tmp_path: Path) -> Non
         processes.start(*NAMES)
         epoch = max(one.epoch for one in processes.wait(lambda found: all_complete(5, found)))
         assert gosta("network", "epoch", folder / "node-0").returncode == 0
-        processes.wait(lambda found: all_complete(5, found) and all(one.epoch > epoch for one in found))
+        processes.wait(
+            lambda found: all_complete(5, found) and all(one.epoch > epoch for one in found)
+        )
         processes.stop()
     for file in site.glob(f"{JOURNAL_FILE}*"):
         file.unlink()
     shutil.copy(tmp_path / "old.sqlite", site / JOURNAL_FILE)
     done = gosta("node", site)
     assert done.returncode == 2
-    assert f"journal {site / JOURNAL_FILE} is not this site's last one: its log of contributions ends" in done.stderr
+    assert (
+        f"journal {site / JOURNAL_FILE} is not this site's last one: its log of contributions ends"
+        in done.stderr
+    )
     (site / JOURNAL_FILE).unlink()
     assert gosta("node", site).returncode == 2, "nor does it start without one"
     (site / HEAD_FILE).unlink()

@@ -8,17 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 import pytest
-from spies import (
-    AUC,
-    NOISY,
-    RNG,
-    SPY,
-    Spy,
-    Words,
-    change_parts,
-    complete,
-    scores,
-)
+from spies import AUC, NOISY, RNG, SPY, Spy, Words, change_parts, complete, scores
 from sum_network import SumNetwork
 from test_private_sums import STRICT, strict
 
@@ -34,7 +24,9 @@ NAMES = [f"node-{k}" for k in range(5)]
 def test_one_corrected_row_shows_in_no_difference(find_edges: bool, column: int) -> None:
     """A score or a label of one row is corrected, then those of more rows, and epochs are started again and again."""
     parts = [scores(60) for _ in range(5)]
-    settings = PrivateSettings(bins=16, ranges={"": (0.0, 1.0)}, find_edges=find_edges, deadline_seconds=2.0)
+    settings = PrivateSettings(
+        bins=16, ranges={"": (0.0, 1.0)}, find_edges=find_edges, deadline_seconds=2.0
+    )
     network = strict(parts, complete(5), settings=settings, **AUC)
     spy = Spy(network)
     spy.run(5.0)
@@ -106,8 +98,12 @@ def test_no_contribution_is_forgotten_because_of_others() -> None:
 
 
 def test_edges_that_a_spy_moves_do_not_make_rows_forgotten() -> None:
-    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0)
-    network = strict([scores(60) for _ in range(4)], complete(4), settings=settings, declared=100_000, **AUC)
+    settings = PrivateSettings(
+        bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0
+    )
+    network = strict(
+        [scores(60) for _ in range(4)], complete(4), settings=settings, declared=100_000, **AUC
+    )
     peer, first, count = network.sum_peers[SPY], network.parts["node-0"], iter(range(1, 100))
 
     def move_edges(vector: Words) -> Words:
@@ -142,14 +138,24 @@ def test_sites_that_gain_one_row_a_day_have_a_result_every_day() -> None:
         network.clock.run(network.clock.now + 12.0)
         peers = network.sum_peers.values()
         assert {peer.state() for peer in peers} == {"complete"}, f"day {day}"
-        assert {peer.report.epoch for peer in peers if peer.report} == {max(peer.epoch for peer in peers)}
-    rows = [peer.report.results[0].rows for peer in network.sum_peers.values() if peer.report is not None]
-    assert set(rows) == {5 * (40 + 20)}, "rows that wait for ten changes are in the result two days later"
+        assert {peer.report.epoch for peer in peers if peer.report} == {
+            max(peer.epoch for peer in peers)
+        }
+    rows = [
+        peer.report.results[0].rows
+        for peer in network.sum_peers.values()
+        if peer.report is not None
+    ]
+    assert set(rows) == {5 * (40 + 20)}, (
+        "rows that wait for ten changes are in the result two days later"
+    )
 
 
 @pytest.mark.parametrize("after", ["more bins", "no strata"])
 @pytest.mark.parametrize("column", [0, 1])
-def test_a_correction_does_not_show_in_other_sums_of_the_same_columns(after: str, column: int) -> None:
+def test_a_correction_does_not_show_in_other_sums_of_the_same_columns(
+    after: str, column: int
+) -> None:
     """All sites accept a list with other bins or strata, whose totals can be added up to those of the one before."""
     before = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
     parts = [scores(60) for _ in range(4)]
@@ -162,7 +168,9 @@ def test_a_correction_does_not_show_in_other_sums_of_the_same_columns(after: str
     corrected = parts[0].copy()
     corrected[0, column] = 1 - corrected[0, column]
     network.parts["node-0"] = corrected
-    settings = PrivateSettings(bins=16 if after == "more bins" else 8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
+    settings = PrivateSettings(
+        bins=16 if after == "more bins" else 8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0
+    )
     network.task = msgspec.structs.replace(network.task, private=settings)
     for name in network.names:
         network.change(name, network.parts[name][:, :2])
@@ -187,10 +195,12 @@ class DropsMissing(SumNetwork):
 
 
 @pytest.mark.parametrize(
-    ("missing", "changed", "is_allowed"), [(1, 0, False), (9, 0, False), (12, 0, True), (12, 1, False)]
+    ("missing", "changed", "is_allowed"),
+    [(1, 0, False), (9, 0, False), (12, 0, True), (12, 1, False)],
 )
 @pytest.mark.parametrize(
-    ("first", "second"), [("variance:a", "variance:a,variance:b"), ("variance:a,variance:b", "variance:a")]
+    ("first", "second"),
+    [("variance:a", "variance:a,variance:b"), ("variance:a,variance:b", "variance:a")],
 )
 def test_rows_that_only_some_settings_count(
     first: str, second: str, missing: int, changed: int, is_allowed: bool
@@ -300,7 +310,9 @@ def test_a_correction_among_scores_that_were_computed_again() -> None:
     network.clock.run(20.0)
     victim = network.sum_peers["node-0"]
     assert victim.rows is not None
-    assert victim.rows.time == network.sum_peers["node-1"].rows.time, "those of the first contribution"  # type: ignore
+    others = network.sum_peers["node-1"].rows
+    assert others is not None
+    assert victim.rows.time == others.time, "those of the first contribution"
     assert "too few rows changed" in victim.choice().reason
 
 
@@ -324,4 +336,6 @@ def test_rows_in_another_order_are_the_same_and_cost_nothing() -> None:
     network.change("node-0", RNG.permutation(network.parts["node-0"]))
     network.nodes[SPY].request_epoch()
     network.clock.run(20.0)
-    assert {sum(one.spent is not None for one in peer.history()) for peer in network.sum_peers.values()} == {1}
+    assert {
+        sum(one.spent is not None for one in peer.history()) for peer in network.sum_peers.values()
+    } == {1}

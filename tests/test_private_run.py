@@ -27,7 +27,9 @@ def test_every_contribution_travels_to_every_node(name: str) -> None:
     assert private.spread_by_tree(graph, 100) == (22, 22 * 800)
     tree = private.spanning_tree(graph)
     assert sorted(child for _, child in tree) == list(range(1, 12))
-    pairs = {frozenset(edge) for edge in (graph.edges.tolist() if graph.edges is not None else tree)}
+    pairs = {
+        frozenset(edge) for edge in (graph.edges.tolist() if graph.edges is not None else tree)
+    }
     assert all(frozenset(edge) in pairs for edge in tree)
 
 
@@ -43,7 +45,12 @@ def test_averaging_ends_near_the_total() -> None:
     found = private.spread_by_averaging(graph, vectors, is_near, np.random.default_rng(2))
     assert found.exchanges + 8 == len(checked)
     assert found.bytes == 48 * found.exchanges
-    assert private.spread_by_averaging(graph, vectors, lambda _: False, np.random.default_rng(2)).exchanges == math.inf
+    assert (
+        private.spread_by_averaging(
+            graph, vectors, lambda _: False, np.random.default_rng(2)
+        ).exchanges
+        == math.inf
+    )
 
 
 def test_counts_of_randomised_rows_are_not_biased() -> None:
@@ -70,12 +77,16 @@ def test_suggested_bins() -> None:
     assert [suggested_bins(n, 1.0) for n in (None, 10, 569, 50_000, 10**7)] == [16, 16, 16, 25, 64]
 
 
-def test_run_private(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_private(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = command(capsys, monkeypatch)
     plot = tmp_path / "errors.png"
     options = "--nodes", "20", "--private", "--runs", "3", "--plot", str(plot)
     text = run("run", "breast-cancer", *options, "--epsilon", "1")[1]
-    assert "569 rows at 20 sites, watts-strogatz\n16 bins, 32 numbers, discrete Laplace noise" in text
+    assert (
+        "569 rows at 20 sites, watts-strogatz\n16 bins, 32 numbers, discrete Laplace noise" in text
+    )
     assert "union of contributions" in text
     assert re.search(r"^  auc +0\.963.* [0-9.]+ % +[0-9.]+ % +[0-9.]+ %$", text, re.MULTILINE)
     assert plot.stat().st_size > 10_000
@@ -91,13 +102,22 @@ def test_run_private(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     ("options", "message"),
     [
         (["--bins", "8"], "bins is for private sums; add --private"),
-        (["--private", "--protocol", "u2"], "protocol is for exchanges of rows; leave it out with --private"),
+        (
+            ["--private", "--protocol", "u2"],
+            "protocol is for exchanges of rows; leave it out with --private",
+        ),
         (["--private", "--statistic", "within-cluster-scatter"], "is not a function of sums"),
-        (["--private", "-s", "variance", "-c", "mean radius", "--epsilon", "1"], "delta = 0 suits statistics"),
+        (
+            ["--private", "-s", "variance", "-c", "mean radius", "--epsilon", "1"],
+            "delta = 0 suits statistics",
+        ),
     ],
 )
 def test_options_that_do_not_fit(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     code, _, error = command(capsys, monkeypatch)("run", "breast-cancer", *options)
     assert code == 2

@@ -10,17 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from spies import (
-    AUC,
-    SPY,
-    Prepare,
-    Spy,
-    choose_rosters,
-    complete,
-    keep_part,
-    refuse_late,
-    scores,
-)
+from spies import AUC, SPY, Prepare, Spy, choose_rosters, complete, keep_part, refuse_late, scores
 from sum_network import SumNetwork
 from test_private_sums import STRICT, strict
 from virtual_network import MemoryJournal
@@ -74,7 +64,9 @@ def test_a_network_goes_on_without_a_site_when_all_agree() -> None:
         network.agree(name, "node-4")
     network.clock.run(45.0)
     network.check()
-    assert {peer.current.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
+    assert {peer.current.participants for peer in network.sum_peers.values()} == {
+        tuple(network.names)
+    }
     assert {peer.state() for peer in network.sum_peers.values()} == {"complete"}
 
 
@@ -96,7 +88,9 @@ def test_rosters_that_a_spy_chooses(min_share: float) -> None:
     """All - (spy, 2, 3) - (spy, 4, 5) are the sums of node-0; each of the totals may be one that it has no part in."""
     policy = msgspec.structs.replace(STRICT, min_share=min_share)
     names = [f"node-{k}" for k in range(6)]
-    network = SumNetwork([scores(40) for _ in names], complete(6), policies=dict.fromkeys(names, policy), **AUC)
+    network = SumNetwork(
+        [scores(40) for _ in names], complete(6), policies=dict.fromkeys(names, policy), **AUC
+    )
     spy, wanted = Spy(network), choose_rosters(network.sum_peers[SPY])
     spy.run(3.0)
     for chosen in (("node-2", "node-3"), ("node-4", "node-5"), ("node-2", "node-3", "node-4")):
@@ -108,7 +102,9 @@ def test_rosters_that_a_spy_chooses(min_share: float) -> None:
     for k, name in enumerate(names):
         if name != SPY:
             others = np.delete(matrix, [k, names.index(SPY)], axis=1)
-            assert np.linalg.matrix_rank(others) == np.linalg.matrix_rank(np.delete(matrix, 1, axis=1)), name
+            assert np.linalg.matrix_rank(others) == np.linalg.matrix_rank(
+                np.delete(matrix, 1, axis=1)
+            ), name
 
 
 @pytest.mark.parametrize("sites", range(3, 10))
@@ -132,7 +128,9 @@ def test_no_combination_of_totals_separates_honest_sites(sites: int) -> None:
             mine = [total for total in allowed if total[names.index(name)]]
             others = [one.name for one in known[name].values() if one.name not in liars]
             for other in others:
-                assert all(total[names.index(other)] for total in mine), "the same factor in every combination"
+                assert all(total[names.index(other)] for total in mine), (
+                    "the same factor in every combination"
+                )
                 assert sum(total[names.index(other)] for total in allowed) == len(mine)
 
 
@@ -186,7 +184,11 @@ def has_exact_sums(spy: Spy, site: str) -> bool:
     """Return whether a site's sums are the difference of two totals, maybe without the spy's own."""
     wanted, own = spy.network.plain_sums([site]), spy.network.plain_sums([spy.name])
     found = [first - second for (first, *_), (second, *_) in permutations(spy.totals.values(), 2)]
-    return any(np.array_equal(one, other) for one in found for other in (wanted, wanted - own, wanted + own))
+    return any(
+        np.array_equal(one, other)
+        for one in found
+        for other in (wanted, wanted - own, wanted + own)
+    )
 
 
 def test_a_total_of_two_members_changes_nothing_for_others() -> None:
@@ -201,7 +203,9 @@ def test_a_total_of_two_members_changes_nothing_for_others() -> None:
     assert report.participants == pair
     network.nodes["node-5"].request_epoch()
     network.clock.run(60.0)
-    assert {peer.report.participants for peer in network.sum_peers.values() if peer.report} == {tuple(network.names)}
+    assert {peer.report.participants for peer in network.sum_peers.values() if peer.report} == {
+        tuple(network.names)
+    }
 
 
 def test_members_that_collude_do_not_hide_among_those_who_go() -> None:
@@ -226,7 +230,10 @@ def test_a_second_commitment_shows_nothing_and_names_its_author() -> None:
     def commit(current: Round, now: Moment) -> Step:
         if peer.epoch > 1:
             return honest(current, now)
-        if peer.current.lacking(Slot("commit", "", 1)) != [SPY] or Slot("commit", SPY, 1) in peer.slots:
+        if (
+            peer.current.lacking(Slot("commit", "", 1)) != [SPY]
+            or Slot("commit", SPY, 1) in peer.slots
+        ):
             return Step()
         identity = *peer.current.id, SPY, peer.current.roster_id, 1
         rows = peer.chosen_rows()
@@ -247,7 +254,9 @@ def test_a_second_commitment_shows_nothing_and_names_its_author() -> None:
     spy = Spy(network)
     spy.run(60.0)
     for name in (name for name in network.names if name != SPY):
-        assert {who: one.what for who, one in network.sum_peers[name].memory.deviating.items()} == {SPY: TWO_STATEMENTS}
+        assert {who: one.what for who, one in network.sum_peers[name].memory.deviating.items()} == {
+            SPY: TWO_STATEMENTS
+        }
         assert not [one for one in network.sum_peers[name].log if one.event == "opening"]
     assert not has_exact_sums(spy, "node-0")
 
@@ -269,7 +278,10 @@ def test_a_name_that_another_site_has_now() -> None:
     network.agree("node-4", "node-4")
     spy.run(40.0)
     new = network.plain_sums(["node-4"])
-    assert not any(np.array_equal(a - b + new, before) for (a, *_), (b, *_) in permutations(spy.totals.values(), 2))
+    assert not any(
+        np.array_equal(a - b + new, before)
+        for (a, *_), (b, *_) in permutations(spy.totals.values(), 2)
+    )
     assert network.sum_peers["node-0"].needed_agreements == ("node-4",)
     assert "has another key than in earlier totals" in explain(network.sum_peers["node-0"])
 
@@ -284,7 +296,9 @@ def test_lists_of_different_members_at_different_sites() -> None:
         network.accept([SPY, *half], serial)
         for name in network.names:
             network.neighbours[name] = {
-                other: place for other, place in network.neighbours[name].items() if (name in half) == (other in half)
+                other: place
+                for other, place in network.neighbours[name].items()
+                if (name in half) == (other in half)
             }
         for name in (SPY, *half):
             network.change(name)
@@ -303,9 +317,14 @@ class Resigner(SumNode):
         for to, content in step.messages:
             message = wire.decode(content)
             if isinstance(message, wire.Give) and to != "node-5":
-                said, trust = statements.read(message.signed), Keyring(self.key, self.peer.trust.list)  # type: ignore
+                said, trust = (
+                    statements.read(message.signed),
+                    Keyring(self.key, self.peer.trust.list),  # type: ignore
+                )
                 if said.home == "node-5":
-                    content = wire.encode(wire.Give(statements.sign(said, self.peer.identity.network, trust)))
+                    content = wire.encode(
+                        wire.Give(statements.sign(said, self.peer.identity.network, trust))
+                    )
             messages.append((to, content))
         return super()._execute(step._replace(messages=tuple(messages)))
 
@@ -325,7 +344,9 @@ def test_statements_that_are_signed_again_with_another_key() -> None:
     names = [f"node-{k}" for k in range(6)]
     edges = [edge for edge in complete(6) if 5 not in edge] + [(1, 5)]
     parts = [scores(40) for _ in names]
-    network = Lists(parts, edges, policies=dict.fromkeys(names, STRICT), hostile={SPY: Resigner}, **AUC)
+    network = Lists(
+        parts, edges, policies=dict.fromkeys(names, STRICT), hostile={SPY: Resigner}, **AUC
+    )
     spy = Spy(network)
     spy.run(20.0)
     honest = [network.sum_peers[name] for name in names if name != SPY]
@@ -362,7 +383,9 @@ def test_no_member_locks_another_one_out_of_the_first_total() -> None:
         network.clock.run(network.clock.now + 2.0)
     assert len(done) == 2
     network.clock.run(300.0)
-    assert {one.report.participants for one in network.sum_peers.values() if one.report} == {tuple(network.names)}
+    assert {one.report.participants for one in network.sum_peers.values() if one.report} == {
+        tuple(network.names)
+    }
 
 
 def test_a_claim_that_an_agreement_is_missing_is_shown_as_a_claim() -> None:
@@ -373,7 +396,10 @@ def test_a_claim_that_an_agreement_is_missing_is_shown_as_a_claim() -> None:
     network.clock.run(8.0)
     for name in ("node-0", "node-5"):
         said = explain(network.sum_peers[name])
-        assert said == "node-1 waits for an agreement about node-5, and this site finds no reason for that"
+        assert (
+            said
+            == "node-1 waits for an agreement about node-5, and this site finds no reason for that"
+        )
 
 
 def test_a_site_that_joined_is_not_left_out_of_the_first_total() -> None:
@@ -389,7 +415,9 @@ def test_a_site_that_joined_is_not_left_out_of_the_first_total() -> None:
     assert not [one for one in network.sum_peers["node-0"].log if one.event == "contribution"]
     wanted.clear()
     network.clock.run(60.0)
-    assert {peer.report.participants for peer in network.sum_peers.values() if peer.report} == {tuple(network.names)}
+    assert {peer.report.participants for peer in network.sum_peers.values() if peer.report} == {
+        tuple(network.names)
+    }
 
 
 def away(network: SumNetwork, spy: Spy) -> None:

@@ -18,7 +18,17 @@ from gosta.net.node.sums import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.messages import Signed
-from gosta.net.protocol.statements import AnyStatement, Commit, Join, Nonce, Opening, Part, Refusal, Roster, Slot
+from gosta.net.protocol.statements import (
+    AnyStatement,
+    Commit,
+    Join,
+    Nonce,
+    Opening,
+    Part,
+    Refusal,
+    Roster,
+    Slot,
+)
 from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import SumPeer
 from gosta.net.storage.contributions import find_break
@@ -27,7 +37,17 @@ from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
 
 SEEDS = int(os.environ.get("GOSTA_SCHEDULES", "200")) // 50
-NAMES = ("node-0", "node-1", "node-2", "node-3", "x" * 64, "\u202e\x1b[2J", "é;ls", "node-9", "../../etc")
+NAMES = (
+    "node-0",
+    "node-1",
+    "node-2",
+    "node-3",
+    "x" * 64,
+    "\u202e\x1b[2J",
+    "é;ls",
+    "node-9",
+    "../../etc",
+)
 
 
 def rows_of(count: int) -> np.ndarray:
@@ -36,7 +56,9 @@ def rows_of(count: int) -> np.ndarray:
 
 def settings_of(has_noise: bool, find_edges: bool) -> PrivateSettings:
     noise: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6} if has_noise else {}
-    return PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, find_edges=find_edges, deadline_seconds=2.0, **noise)
+    return PrivateSettings(
+        bins=8, ranges={"": (0.0, 1.0)}, find_edges=find_edges, deadline_seconds=2.0, **noise
+    )
 
 
 # A member that signs anything.
@@ -46,7 +68,9 @@ def any_words(rng: Random, peer: SumPeer) -> bytes:
     size = peer.source.layout.size
     count = rng.choice([0, 1, 8, 24, size, size + 8, size + 9, 272])
     odd = 3 * (rng.random() < 0.1)
-    return rng.choice([bytes(8 * count + odd), rng.randbytes(8 * count + odd), b"\xff" * (8 * count)])
+    return rng.choice(
+        [bytes(8 * count + odd), rng.randbytes(8 * count + odd), b"\xff" * (8 * count)]
+    )
 
 
 def any_id(rng: Random, peer: SumPeer) -> bytes:
@@ -57,25 +81,40 @@ def any_id(rng: Random, peer: SumPeer) -> bytes:
 
 
 def any_roster(rng: Random, peer: SumPeer, head: tuple[int, str, str]) -> Roster:
-    names = rng.sample(NAMES, rng.choice([2, 3, 5])) if rng.random() < 0.3 else sorted(rng.sample(NAMES[:4], 3))
+    names = (
+        rng.sample(NAMES, rng.choice([2, 3, 5]))
+        if rng.random() < 0.3
+        else sorted(rng.sample(NAMES[:4], 3))
+    )
     held = {name: peer.slots.get(Slot("join", name)) for name in names}
-    ids = [one[0] if one is not None and rng.random() < 0.9 else any_id(rng, peer) for one in held.values()]
+    ids = [
+        one[0] if one is not None and rng.random() < 0.9 else any_id(rng, peer)
+        for one in held.values()
+    ]
     return Roster(*head, tuple(zip(names, ids, strict=True)))
 
 
 def any_statement(rng: Random, peer: SumPeer) -> AnyStatement:
     head = *rng.choice([peer.current.id] * 9 + [(0, "-"), (2**53, "node-0"), (1, "node-0")]), SPY
     about, number, words = any_id(rng, peer), rng.choice([1, 2]), any_words(rng, peer)
-    has_all = bool(peer.current.participants) and not peer.current.lacking(Slot("commit", "", number))
+    has_all = bool(peer.current.participants) and not peer.current.lacking(
+        Slot("commit", "", number)
+    )
     commits = peer.current.commits(number) if has_all and rng.random() < 0.8 else any_id(rng, peer)
     key = rng.choice([b"", bytes(32), b"\xff" * 32, bytes(5), masks.public_key(masks.new_key())])
-    agrees, cell, serial = rng.random() < 0.5, rng.choice([0, 5, 51, 2**53]), rng.choice([0, 1, 2, 2**53])
+    agrees, cell, serial = (
+        rng.random() < 0.5,
+        rng.choice([0, 5, 51, 2**53]),
+        rng.choice([0, 1, 2, 2**53]),
+    )
     tag, nonce = rng.randbytes(rng.choice([0, 1, 16])), rng.randbytes(32)
     made: list[AnyStatement] = [
         Join(*head, key, tag, nonce, agrees, cell, serial, b"\0" * 32),
         any_roster(rng, peer, head),
         Nonce(*head, about, rng.randbytes(32)),
-        Commit(*head, about, number, rng.choice([rng.randbytes(32), hashlib.sha256(words).digest()])),
+        Commit(
+            *head, about, number, rng.choice([rng.randbytes(32), hashlib.sha256(words).digest()])
+        ),
         Part(*head, about, number, commits, words),
         Opening(*head, about, number, words),
         Refusal(*head, about, tuple(rng.sample(NAMES, rng.choice([0, 1, 3])))),
@@ -109,7 +148,10 @@ def test_a_member_that_signs_anything_crashes_and_names_nobody(seed: int) -> Non
     """Without it, and once all agree that its sums may be computed, the others complete."""
     rng = Random(seed)
     network = strict(
-        [rows_of(40) for _ in range(4)], complete(4), settings=settings_of(seed & 1 > 0, seed & 2 > 0), **AUC
+        [rows_of(40) for _ in range(4)],
+        complete(4),
+        settings=settings_of(seed & 1 > 0, seed & 2 > 0),
+        **AUC,
     )
     if seed % 3 == 0:
         change_parts(network.sum_peers[SPY], far_too_many)
@@ -138,7 +180,14 @@ def test_a_member_that_signs_anything_crashes_and_names_nobody(seed: int) -> Non
 
 def make_storm(rng: Random, names: list[str]) -> list[Fault]:
     kinds = ["crash"] * 4 + ["partition"] * 2 + ["full write"] * 2
-    kinds += ["crash before write", "crash after write", "lose", "repeat", "delay", "crash after message"]
+    kinds += [
+        "crash before write",
+        "crash after write",
+        "lose",
+        "repeat",
+        "delay",
+        "crash after message",
+    ]
     faults = []
     for _ in range(rng.randrange(3, 14)):
         kind = rng.choice(kinds)
@@ -165,15 +214,23 @@ class Watcher:
         for name, peer in self.network.sum_peers.items():
             if (report := peer.report) is not None:
                 key = report.tags, report.participants, report.layout
-                assert self.totals.setdefault(key, report.vector) == report.vector, "other noise of the same rows"
+                assert self.totals.setdefault(key, report.vector) == report.vector, (
+                    "other noise of the same rows"
+                )
             for slot, (id, one) in peer.slots.items():
                 if isinstance(one, Part):
-                    assert self.parts.setdefault((one.home, peer.current.id, slot.round), id) == id, "two parts"
+                    assert (
+                        self.parts.setdefault((one.home, peer.current.id, slot.round), id) == id
+                    ), "two parts"
             paid = sum(one.spent.epsilon for one in peer.history() if one.spent is not None)
             assert paid >= self.spent[name] - 1e-9, f"the budget of {name} came back"
             self.spent[name] = paid
             assert find_break(self.network.journals[name].contributions()) is None
-            made = [(one.epoch, one.origin, one.round) for one in peer.log if one.event == "contribution"]
+            made = [
+                (one.epoch, one.origin, one.round)
+                for one in peer.log
+                if one.event == "contribution"
+            ]
             assert len(made) == len(set(made)), f"{name} contributed twice"
             assert not peer.memory.deviating, "nobody is named who only failed"
             explain(peer)
@@ -186,7 +243,13 @@ def test_storms(seed: int) -> None:
     nodes = rng.choice([4, 5])
     names = [f"node-{k}" for k in range(nodes)]
     edges = rng.choice([complete(nodes), [(k, k + 1) for k in range(nodes - 1)]])
-    policy = Policy(modes=MODES, min_rows=0, min_sites=0 if has_noise else 3, min_share=0.51, epsilon_budget=50.0)
+    policy = Policy(
+        modes=MODES,
+        min_rows=0,
+        min_sites=0 if has_noise else 3,
+        min_share=0.51,
+        epsilon_budget=50.0,
+    )
     network = SumNetwork(
         [rows_of(60) for _ in names], edges, make_storm(rng, names), seed, settings=settings_of(has_noise, find_edges),
         policies=dict.fromkeys(names, policy), loss=rng.choice([0, 0.1]), late=rng.choice([0, 0.2]), **AUC,

@@ -42,7 +42,11 @@ def make_schedule(seed: int) -> tuple[str, list[Fault]]:
     faults = []
     for _ in range(rng.randrange(1, 9)):
         kind = rng.choice(kinds)
-        at = rng.uniform(0, FAULT_SECONDS) if kind in ("partition", "crash") else rng.randrange(1, 100)
+        at = (
+            rng.uniform(0, FAULT_SECONDS)
+            if kind in ("partition", "crash")
+            else rng.randrange(1, 100)
+        )
         if "write" in kind:
             at = rng.randrange(1, 8)
         node = "" if "message" in kind else rng.choice(names)
@@ -62,12 +66,20 @@ def test_faults(start: int) -> None:
         network.end_faults()
         network.clock.run(FAULT_SECONDS + QUIET_SECONDS)
         network.check()
-        states = {name: (peer.state(), peer.current.participants) for name, peer in network.sum_peers.items()}
-        assert set(states.values()) == {("complete", tuple(network.names))}, f"seed {seed}: {states}"
+        states = {
+            name: (peer.state(), peer.current.participants)
+            for name, peer in network.sum_peers.items()
+        }
+        assert set(states.values()) == {("complete", tuple(network.names))}, (
+            f"seed {seed}: {states}"
+        )
 
 
 def run(
-    seconds: float, parts: list[np.ndarray] | None = None, edges: object = COMPLETE, **others: object
+    seconds: float,
+    parts: list[np.ndarray] | None = None,
+    edges: object = COMPLETE,
+    **others: object,
 ) -> SumNetwork:
     network = SumNetwork(parts or PARTS, edges, **others)  # type: ignore[arg-type]
     network.clock.run(seconds)
@@ -80,7 +92,11 @@ def states(network: SumNetwork) -> set[str]:
 
 
 def values(network: SumNetwork) -> set[float]:
-    return {peer.report.results[0].value[0] for peer in network.sum_peers.values() if peer.report is not None}
+    return {
+        peer.report.results[0].value[0]
+        for peer in network.sum_peers.values()
+        if peer.report is not None
+    }
 
 
 def test_every_node_reports_the_value_over_all_rows() -> None:
@@ -95,8 +111,12 @@ def test_every_node_reports_the_value_over_all_rows() -> None:
 
 def test_two_rounds_find_edges() -> None:
     parts = [np.column_stack([RNG.random(40) ** 3, RNG.random(40)]) for _ in range(3)]
-    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0)
-    network = SumNetwork(parts, GRAPHS["path"][1], statistic="kendall-tau:first+second", settings=settings)
+    settings = PrivateSettings(
+        bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0
+    )
+    network = SumNetwork(
+        parts, GRAPHS["path"][1], statistic="kendall-tau:first+second", settings=settings
+    )
     network.clock.run(6.0)
     rows = np.concatenate(parts)
     exact = float(gosta.exact({"a": rows[:, 0], "b": rows[:, 1]}, "kendall-tau"))
@@ -118,19 +138,28 @@ def test_a_site_that_never_comes_is_left_out() -> None:
     for name in ("node-0", "node-1", "node-2"):
         report = network.sum_peers[name].report
         assert report is not None
-        assert (report.participants, report.left_out) == (("node-0", "node-1", "node-2"), ("node-3",))
+        assert (report.participants, report.left_out) == (
+            ("node-0", "node-1", "node-2"),
+            ("node-3",),
+        )
         assert report.results[0].value[0] == pytest.approx(pooled(*PARTS[:3]), abs=1e-6)
 
 
 def test_a_site_that_vanishes_after_it_joined_is_left_out_by_a_new_epoch() -> None:
     network = SumNetwork(PARTS, COMPLETE)
     contribute = network.nodes["node-3"]._continue
-    network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].current.roster else contribute()  # type: ignore[method-assign]
+    network.nodes["node-3"]._continue = lambda: (  # type: ignore[method-assign]
+        None if network.sum_peers["node-3"].current.roster else contribute()
+    )
     network.clock.run(30.0)
     network.check()
     reports = [network.sum_peers[name].report for name in network.names[:3]]
-    assert {report and report.participants for report in reports} == {("node-0", "node-1", "node-2")}
-    assert {peer.announcement.reason for peer in network.sum_peers.values()} == {"no contribution of node-3"}
+    assert {report and report.participants for report in reports} == {
+        ("node-0", "node-1", "node-2")
+    }
+    assert {peer.announcement.reason for peer in network.sum_peers.values()} == {
+        "no contribution of node-3"
+    }
 
 
 def test_a_site_that_comes_late_starts_an_epoch_with_all() -> None:
@@ -139,7 +168,9 @@ def test_a_site_that_comes_late_starts_an_epoch_with_all() -> None:
     network.clock.run(60.0)
     network.check()
     assert states(network) == {"complete"}
-    assert {peer.current.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
+    assert {peer.current.participants for peer in network.sum_peers.values()} == {
+        tuple(network.names)
+    }
 
 
 STRICT = Policy(modes=MODES, min_rows=10, min_sites=3, min_cell=5, min_change=10)
@@ -158,13 +189,17 @@ def test_a_total_that_differs_by_one_site_needs_its_agreement() -> None:
     network.check()
     peers = network.sum_peers
     assert states(network) == {"complete"}
-    assert {peer.current.participants for peer in peers.values()} == {("node-0", "node-1", "node-2")}
+    assert {peer.current.participants for peer in peers.values()} == {
+        ("node-0", "node-1", "node-2")
+    }
     (value,) = values(network)
     assert value == pytest.approx(pooled(*parts[:3]), abs=1e-6)
     assert "gosta network agree FOLDER node-3" in explain(peers["node-3"])
     epochs = {peer.epoch for peer in peers.values()}
     network.clock.run(200.0)
-    assert {peer.epoch for peer in peers.values()} == epochs, "a site that is left out does not start epochs for ever"
+    assert {peer.epoch for peer in peers.values()} == epochs, (
+        "a site that is left out does not start epochs for ever"
+    )
     network.agree("node-3", "node-3")
     network.clock.run(230.0)
     network.check()
@@ -184,7 +219,9 @@ def test_a_file_with_few_changed_rows_is_not_contributed() -> None:
     assert (peer.epoch, peer.state(), explain(peer)) == (epoch, "complete", "")
     network.nodes["node-0"].request_epoch()
     network.clock.run(40.0)
-    assert (peer.epoch, states(network)) == (epoch + 1, {"complete"}), "it does not block the others"
+    assert (peer.epoch, states(network)) == (epoch + 1, {"complete"}), (
+        "it does not block the others"
+    )
     assert peer.report is not None
     assert peer.report.vector == statements.pack(network.plain_sums(network.names, before))
     network.change("node-1", np.concatenate([parts[1][10:], RNG.random((10, 1))]))
@@ -203,7 +240,9 @@ def test_a_site_with_few_rows_takes_no_part_and_tells_nobody_why(rows: int) -> N
     assert explain(peer) == f"declined by this site: {rows} rows, 10 needed"
     seen = network.sum_peers["node-0"]
     join = seen.current.joins["node-3"]
-    assert (join.key, join.min_cell) == (b"", 5), "the statement is the same, however many rows there are"
+    assert (join.key, join.min_cell) == (b"", 5), (
+        "the statement is the same, however many rows there are"
+    )
     assert seen.report is not None
     assert seen.report.left_out == ("node-3",)
     (entry,) = peer.log[:1]
@@ -211,7 +250,9 @@ def test_a_site_with_few_rows_takes_no_part_and_tells_nobody_why(rows: int) -> N
 
 
 def test_a_budget_is_spent_and_enforced() -> None:
-    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0)
+    settings = PrivateSettings(
+        bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0
+    )
     limited = Policy(modes=MODES, min_rows=0, min_sites=0, epsilon_budget=1.2, delta_budget=1e-5)
     network = SumNetwork(PARTS, COMPLETE, settings=settings, policies={"node-1": limited})
     network.clock.run(5.0)
@@ -238,14 +279,19 @@ def test_a_key_is_not_kept_after_the_release() -> None:
     for journal in network.journals.values():
         content = b"".join(bytes(str(row), "latin-1") for row in journal._db.iterdump())
         snapshots = b"".join(
-            row[0] for row in journal._db.execute("SELECT body FROM snapshot UNION SELECT body FROM records")
+            row[0]
+            for row in journal._db.execute(
+                "SELECT body FROM snapshot UNION SELECT body FROM records"
+            )
         )
         assert not [key for key in keys - {b""} if key in content or key in snapshots]
 
 
 @pytest.mark.parametrize("records", [1, 2, 3])
 def test_a_backup_of_a_journal_makes_the_same_contribution_again(records: int) -> None:
-    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0)
+    settings = PrivateSettings(
+        bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0
+    )
     network = SumNetwork(PARTS, COMPLETE, settings=settings)
     while not network.sum_peers["node-2"].current.participants:
         network.clock.run(network.clock.now + 0.005)
@@ -284,12 +330,17 @@ def test_a_policy_that_forbids_stops_one_site_and_starts_nothing() -> None:
     network.check()
     assert {peer.epoch for peer in network.sum_peers.values()} == {epoch + 1 for epoch in epochs}
     assert network.sum_peers["node-1"].current.participants == ("node-1", "node-2", "node-3")
-    assert explain(network.sum_peers["node-0"]) == "declined by this site: the statistic variance is not allowed"
+    assert (
+        explain(network.sum_peers["node-0"])
+        == "declined by this site: the statistic variance is not allowed"
+    )
     network.policies["node-0"] = OPEN_POLICY
     network.change("node-0")
     network.clock.run(180.0)
     network.check()
-    assert {peer.current.participants for peer in network.sum_peers.values()} == {tuple(network.names)}
+    assert {peer.current.participants for peer in network.sum_peers.values()} == {
+        tuple(network.names)
+    }
 
 
 def test_a_policy_is_read_before_the_contribution() -> None:
@@ -309,7 +360,9 @@ def test_a_policy_is_read_before_the_contribution() -> None:
 
 def test_rows_that_change_between_two_rounds_are_not_in_the_second() -> None:
     parts = [RNG.random((40, 1)) for _ in range(3)]
-    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0)
+    settings = PrivateSettings(
+        bins=8, ranges={"": (0.0, 1.0)}, find_edges=True, deadline_seconds=2.0
+    )
     network = SumNetwork(parts, GRAPHS["path"][1], statistic="quantiles:value", settings=settings)
     peer = network.sum_peers["node-1"]
     while Slot("part", "node-1", 1) not in peer.slots:
@@ -321,7 +374,10 @@ def test_rows_that_change_between_two_rounds_are_not_in_the_second() -> None:
     network.clock.run(network.clock.now + 0.5)
     assert peer.current.totals[0].round.layout is not peer.current.totals[1].round.layout
     assert peer.rows.digest == before
-    vectors = [peer.current.totals[1].round.layout.sums(network.source(name).file_rows.x) for name in network.names]
+    vectors = [
+        peer.current.totals[1].round.layout.sums(network.source(name).file_rows.x)
+        for name in network.names
+    ]
     assert np.array_equal(peer.current.totals[1].vector, np.sum(vectors, axis=0, dtype=np.uint64))
 
 
@@ -329,10 +385,14 @@ def test_a_member_that_never_contributes_does_no_lasting_harm() -> None:
     parts = [RNG.random((20, 1)) for _ in range(4)]
     network = strict(parts)
     contribute = network.nodes["node-3"]._continue
-    network.nodes["node-3"]._continue = lambda: None if network.sum_peers["node-3"].current.roster else contribute()  # type: ignore[method-assign]
+    network.nodes["node-3"]._continue = lambda: (  # type: ignore[method-assign]
+        None if network.sum_peers["node-3"].current.roster else contribute()
+    )
     network.clock.run(30.0)
     others = [network.sum_peers[name] for name in network.names[:3]]
-    assert not any(peer.report for peer in others), "a site that joins is not left out of the first total"
+    assert not any(peer.report for peer in others), (
+        "a site that joins is not left out of the first total"
+    )
     assert {tuple(peer.missing()) for peer in others if peer.current.roster} == {("node-3",)}
     network.remove_member("node-3")
     network.clock.run(60.0)
@@ -342,7 +402,9 @@ def test_a_member_that_never_contributes_does_no_lasting_harm() -> None:
 
 
 def test_few_changed_rows_start_no_epoch_with_noise_either() -> None:
-    settings = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0)
+    settings = PrivateSettings(
+        bins=8, ranges={"": (0.0, 1.0)}, epsilon=1.0, delta=1e-6, deadline_seconds=2.0
+    )
     network = SumNetwork(PARTS, COMPLETE, settings=settings, policies={"node-0": STRICT})
     network.clock.run(5.0)
     epoch = network.sum_peers["node-0"].epoch
@@ -389,7 +451,9 @@ def test_an_origin_that_refused_restarts() -> None:
     commit = peer._commit_or_refuse
 
     def refuse(*arguments: Any) -> Any:
-        peer.source = dataclasses.replace(network.source("node-0"), policy=Policy(modes=MODES, statistics=("none",)))
+        peer.source = dataclasses.replace(
+            network.source("node-0"), policy=Policy(modes=MODES, statistics=("none",))
+        )
         return commit(*arguments)
 
     peer._commit_or_refuse = refuse  # type: ignore

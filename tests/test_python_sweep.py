@@ -23,7 +23,9 @@ QUICK: dict[str, Any] = {"protocol": "gosta-async", "runs": 2, "checkpoints": 4,
 def sizes() -> gosta.SweepResult:
     """Return a sweep over n and two protocols, of which one combination fails: a torus of 41 nodes."""
     settings = {**QUICK, "protocol": ["gosta-async", "averaging"], "iterations_per_node": 20}
-    return gosta.sweep("iris", "variance", graph=["complete", "torus"], n=[20, 41, 80], seeds=2, **settings)
+    return gosta.sweep(
+        "iris", "variance", graph=["complete", "torus"], n=[20, 41, 80], seeds=2, **settings
+    )
 
 
 def test_jobs_have_the_numbers_of_simulate(sizes: gosta.SweepResult) -> None:
@@ -34,7 +36,9 @@ def test_jobs_have_the_numbers_of_simulate(sizes: gosta.SweepResult) -> None:
     found = sizes.to_xarray().sel(graph="torus", protocol="gosta-async", n=80, seed=1)
     assert found["iteration"].values.tolist() == trace.iterations.tolist()
     assert found["error"].values.tolist() == trace.error()["mean"].values.tolist()
-    rows = sizes.to_pandas().query("graph == 'torus' and protocol == 'gosta-async' and n == 80 and seed == 1")
+    rows = sizes.to_pandas().query(
+        "graph == 'torus' and protocol == 'gosta-async' and n == 80 and seed == 1"
+    )
     assert rows["error"].tolist() == trace.error()["mean"].values.tolist()
     assert set(rows["nodes"]) == {80}
 
@@ -47,7 +51,10 @@ def test_results_have_a_dimension_for_each_swept_setting(sizes: gosta.SweepResul
     assert data["error"].sel(n=41, graph="complete").notnull().all()
     assert "low" not in data
     assert len(sizes.failed) == 4
-    assert all(reason.startswith("torus: 41 nodes do not fill a rectangle") for reason in sizes.failed.values())
+    assert all(
+        reason.startswith("torus: 41 nodes do not fill a rectangle")
+        for reason in sizes.failed.values()
+    )
     assert repr(sizes) == "SweepResult(24 jobs over graph, protocol, n, seed, 4 failed)"
     last = sizes.last()
     assert last.columns[:4].tolist() == ["graph", "protocol", "n", "seed"]
@@ -63,16 +70,29 @@ def test_plots_are_against_a_swept_number_or_iterations(sizes: gosta.SweepResult
     against_n = sizes.plot()  # n has three values
     assert against_n.shape == (1, 2)
     (ax, torus) = against_n[0]
-    assert [ax.get_xlabel(), ax.get_title(), ax.get_xscale(), ax.get_yscale()] == ["n", "complete", "linear", "log"]
+    assert [ax.get_xlabel(), ax.get_title(), ax.get_xscale(), ax.get_yscale()] == [
+        "n",
+        "complete",
+        "linear",
+        "log",
+    ]
     assert [line.get_xdata().tolist() for line in ax.lines] == [[20.0, 41.0, 80.0]] * 2
     assert [line.get_xdata().tolist() for line in torus.lines] == [[20.0, 80.0]] * 2
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["20", "41", "80"]
-    means = sizes.last().query("graph == 'complete' and protocol == 'gosta-async'").groupby("n")["error"].mean()
+    means = (
+        sizes.last()
+        .query("graph == 'complete' and protocol == 'gosta-async'")
+        .groupby("n")["error"]
+        .mean()
+    )
     assert ax.lines[0].get_ydata().tolist() == pytest.approx(means.tolist())
     curves = sizes.plot("iterations")
     assert [len(panel.lines) for panel in curves[0]] == [6, 4]
     assert curves[0, 0].get_xlabel() == "iterations / number of nodes"
-    with pytest.raises(InputError, match="against = 'nodes' is not a number that is swept; choose from: iterations, n"):
+    with pytest.raises(
+        InputError,
+        match="against = 'nodes' is not a number that is swept; choose from: iterations, n",
+    ):
         sizes.plot("nodes")
 
 
@@ -115,7 +135,10 @@ def test_runs_that_stop_keep_their_numbers() -> None:
     assert data["error"].isel(checkpoint=-1).notnull().all()
     assert data["stopped"].dims == ("until",)
     assert data["stopped"].sel(until=0.1) == last["stopped"][0.1]
-    assert [line.split()[:2] for line in str(result).splitlines()[2:4]] == [["20", "%"], ["10", "%"]]
+    assert [line.split()[:2] for line in str(result).splitlines()[2:4]] == [
+        ["20", "%"],
+        ["10", "%"],
+    ]
 
 
 def test_parameters_of_families_are_swept() -> None:
@@ -133,9 +156,18 @@ def test_parameters_of_families_are_swept() -> None:
 
 def test_faults_and_graphs_that_change_are_swept() -> None:
     changing = "watts-strogatz:k=8,p=0.1,cycle@500"
-    result = gosta.sweep("iris", "variance", graph=[changing, "cycle"], loss=[0, 0.2, 0.5], away=0.1, **QUICK)
+    result = gosta.sweep(
+        "iris", "variance", graph=[changing, "cycle"], loss=[0, 0.2, 0.5], away=0.1, **QUICK
+    )
     trace = gosta.simulate(
-        "iris", "variance", graph=changing, loss=0.2, away=0.1, protocol="gosta-async", runs=2, checkpoints=4
+        "iris",
+        "variance",
+        graph=changing,
+        loss=0.2,
+        away=0.1,
+        protocol="gosta-async",
+        runs=2,
+        checkpoints=4,
     )
     found = result.to_xarray().sel(loss=0.2, graph=changing)
     assert found["error"].values.tolist() == trace.error()["mean"].values.tolist()
@@ -155,11 +187,18 @@ def own_statistic(scale: float) -> gosta.Statistic:
     return made
 
 
-def test_values_in_memory_are_swept_kept_and_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_in_memory_are_swept_kept_and_recognised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = pd.DataFrame({"a": np.arange(12.0) ** 2, "b": list("xyz") * 4})
     ring = gosta.graphs.cycle(12)
     protocol = replace(gosta.protocols.find("u2"), name="mine")
-    settings = {**QUICK, "columns": "a", "protocol": [protocol, gosta.protocols.find("u2")], "out": tmp_path / "kept"}
+    settings = {
+        **QUICK,
+        "columns": "a",
+        "protocol": [protocol, gosta.protocols.find("u2")],
+        "out": tmp_path / "kept",
+    }
 
     def found(scale: float = 1.0, rows: Any = frame) -> gosta.SweepResult:
         tables = {"one": rows, "two": rows[["a"]]}
@@ -193,7 +232,10 @@ def test_values_in_memory_are_swept_kept_and_recognised(tmp_path: Path, monkeypa
 def test_studies_are_read_and_take_no_other_settings(tmp_path: Path) -> None:
     text = 'data = "iris"\nstatistic = "variance"\nprotocol = "gosta-async"\nruns = 2\ncheckpoints = 4\n'
     path = tmp_path / "study.toml"
-    path.write_text(text + 'nodes = [5, 10]\nby = ["", "petal length"]\ngraph = "watts-strogatz:k=4"\nuntil = 0.2\n')
+    path.write_text(
+        text
+        + 'nodes = [5, 10]\nby = ["", "petal length"]\ngraph = "watts-strogatz:k=4"\nuntil = 0.2\n'
+    )
     assert [job["by"] for job in read(path).jobs] == [None, "petal length"] * 2
     assert gosta.sweep(path, workers=1).to_xarray().sizes["nodes"] == 2
     with pytest.raises(InputError, match=r"graph, runs: the study .*study.toml has all settings"):

@@ -20,7 +20,9 @@ from gosta.net.node.source import read_source
 from gosta.net.node.sum_source import read_sum_source
 
 RNG = np.random.default_rng(2)
-FRAME = pd.DataFrame({"größe": RNG.normal(size=20).round(3), "krank": np.where(RNG.random(20) < 0.5, "nein", "ja")})
+FRAME = pd.DataFrame(
+    {"größe": RNG.normal(size=20).round(3), "krank": np.where(RNG.random(20) < 0.5, "nein", "ja")}
+)
 GERMAN = ["--sep", ";", "--decimal", ",", "--encoding", "latin-1"]
 FIELDS = {"sep": ";", "decimal": ",", "encoding": "latin-1"}
 
@@ -36,7 +38,9 @@ def write_german(path: Path, frame: pd.DataFrame = FRAME) -> None:
 
 def init(run: Any, folder: Path, *arguments: object) -> tuple[int, str, str]:
     network = ["--label", "krank", "--classes", "nein,ja", "--nodes", 3, "--port", ports.free()]
-    found: tuple[int, str, str] = run("network", "init", folder, "-s", "auc:größe", *network, *arguments)
+    found: tuple[int, str, str] = run(
+        "network", "init", folder, "-s", "auc:größe", *network, *arguments
+    )
     return found
 
 
@@ -50,7 +54,10 @@ def test_files_are_read_as_the_options_of_init_say(run: Any, tmp_path: Path) -> 
     new = tmp_path / "new.csv"
     write_german(new)
     assert run("network", "add", tmp_path / "net", "--data", new, *GERMAN)[0] == 0
-    assert read_node(tmp_path / "net" / "node-3" / NODE_FILE).node.format == read_node(node / NODE_FILE).node.format
+    assert (
+        read_node(tmp_path / "net" / "node-3" / NODE_FILE).node.format
+        == read_node(node / NODE_FILE).node.format
+    )
     code, _, err = run("network", "add", tmp_path / "net", "--data", new)
     assert (code, err.count("\n")) == (2, 1)
     assert 'such as encoding = "latin-1" in node.toml (--encoding latin-1)' in err
@@ -64,13 +71,27 @@ def test_private_sums_and_enrolment_read_files_alike(run: Any, tmp_path: Path) -
     task = ["-s", "auc:größe", "--label", "krank", "--classes", "nein,ja", "--enrol"]
     code, _, err = run("network", "init", tmp_path / "invited", *task, *GERMAN)
     assert (code, err.count("\n")) == (2, 1)
-    assert "sep is not for enrol: each site says how its file is read, gosta node request --sep" in err
+    assert (
+        "sep is not for enrol: each site says how its file is read, gosta node request --sep" in err
+    )
     assert run("network", "init", tmp_path / "invited", *task)[0] == 0
-    place = ["--name", "a", "--listen", f"127.0.0.1:{ports.free()}", "--data", node / "data.csv", *GERMAN]
-    code, out, _ = run("node", "request", tmp_path / "invited" / "invitation.json", tmp_path / "a", *place)
+    place = [
+        "--name",
+        "a",
+        "--listen",
+        f"127.0.0.1:{ports.free()}",
+        "--data",
+        node / "data.csv",
+        *GERMAN,
+    ]
+    code, out, _ = run(
+        "node", "request", tmp_path / "invited" / "invitation.json", tmp_path / "a", *place
+    )
     assert code == 0
     assert "20 declared" in out
-    assert msgspec.structs.asdict(read_node(tmp_path / "a" / NODE_FILE).node).items() >= FIELDS.items()
+    assert (
+        msgspec.structs.asdict(read_node(tmp_path / "a" / NODE_FILE).node).items() >= FIELDS.items()
+    )
 
 
 def test_excel_and_doubts_about_the_first_line(run: Any, tmp_path: Path) -> None:
@@ -85,7 +106,9 @@ def test_excel_and_doubts_about_the_first_line(run: Any, tmp_path: Path) -> None
     doubt = next(one for one in checks if one["check"] == "data")
     assert (doubt["level"], doubt["text"]) == ("warning", "may not be read as it is meant")
     (node / NODE_FILE).write_text(text.replace('header = "auto"', 'header = "yes"\nsheet = "new"'))
-    np.testing.assert_array_equal(read_source(read_node(node / NODE_FILE), node).estimand.x[:, 0], FRAME["größe"])
+    np.testing.assert_array_equal(
+        read_source(read_node(node / NODE_FILE), node).estimand.x[:, 0], FRAME["größe"]
+    )
     assert "warning  data" not in run("check", node)[1]
 
 
@@ -103,12 +126,19 @@ def test_excel_and_doubts_about_the_first_line(run: Any, tmp_path: Path) -> None
     ],
 )
 def test_settings_are_checked(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
-    write(tmp_path / NODE_FILE, NodeConfig(Task("0" * 16, "auc"), NodeSettings("a", "127.0.0.1:7400", **fields), {}))
+    write(
+        tmp_path / NODE_FILE,
+        NodeConfig(Task("0" * 16, "auc"), NodeSettings("a", "127.0.0.1:7400", **fields), {}),
+    )
     with pytest.raises(InputError, match=message):
         read_node(tmp_path / NODE_FILE)
     encoded = Task("0" * 16, "auc", encoded_columns=2)
-    write(tmp_path / NODE_FILE, NodeConfig(encoded, NodeSettings("a", "127.0.0.1:7400", sep=";"), {}))
-    with pytest.raises(InputError, match=r"node\.sep = ';' is for a site's own table; rows of this network are enc"):
+    write(
+        tmp_path / NODE_FILE, NodeConfig(encoded, NodeSettings("a", "127.0.0.1:7400", sep=";"), {})
+    )
+    with pytest.raises(
+        InputError, match=r"node\.sep = ';' is for a site's own table; rows of this network are enc"
+    ):
         read_node(tmp_path / NODE_FILE)
 
 
@@ -121,7 +151,10 @@ def test_a_running_node_reads_its_file_again_when_the_settings_change(tmp_path: 
     assert site.poll() == (1, 20)
     assert "such as encoding" in site.node.reload_error
     config = read_node(site.toml)
-    write(site.toml, msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, **FIELDS)))
+    write(
+        site.toml,
+        msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, **FIELDS)),
+    )
     assert site.poll(4) == (2, 20)
     assert site.node.reload_error == ""
     np.testing.assert_allclose(site.node.peer.estimator.rows.estimand.x[:, 0], before[:, 0] + 1)

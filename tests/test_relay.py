@@ -68,7 +68,9 @@ def test_trees_span_the_graph_from_its_middle(family: str, n: int) -> None:
         assert max(depths(parents)) <= 3
         return
     pairs = {frozenset(edge) for edge in graph.edges.tolist()}
-    assert all(frozenset((k, int(parent))) in pairs for k, parent in enumerate(parents) if parent >= 0)
+    assert all(
+        frozenset((k, int(parent))) in pairs for k, parent in enumerate(parents) if parent >= 0
+    )
     longest = {"path": n // 2, "cycle": n // 2, "star": 1, "two-cliques": 2}.get(family, n)
     assert max(depths(parents)) <= longest
 
@@ -109,12 +111,19 @@ def test_complete_graphs_draw_from_their_tree() -> None:
     expected = size * (1 - tree_share(graph)) / len(others)
     assert others == pytest.approx(expected, abs=6 * np.sqrt(expected))
     rng = np.random.default_rng(0)
-    np.testing.assert_array_equal(np.concatenate([graph.draw(rng, 5), graph.draw(rng, 7)]), edges[:12])
+    np.testing.assert_array_equal(
+        np.concatenate([graph.draw(rng, 5), graph.draw(rng, 7)]), edges[:12]
+    )
 
 
 def test_weights_whose_ratio_is_not_a_float() -> None:
     """The tree of a path is the path, with its root in the middle, whatever the weights are."""
-    path = Graph("path", 6, np.array([[k, k + 1] for k in range(5)]), np.array([1e300, 1e-300, 1e300, 1e-300, 1e300]))
+    path = Graph(
+        "path",
+        6,
+        np.array([[k, k + 1] for k in range(5)]),
+        np.array([1e300, 1e-300, 1e300, 1e-300, 1e300]),
+    )
     parents = spanning_tree(path).tolist()
     assert parents.count(-1) == 1
     assert all(abs(node - parent) == 1 for node, parent in enumerate(parents) if parent >= 0)
@@ -137,7 +146,12 @@ def test_engines_agree_to_the_last_bit(variant: str, graph: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_simulations_can_be_continued(variant: str, tmp_path: Any) -> None:
-    common: dict[str, Any] = {"graph": weighted(36, 1), "protocol": "relay", "runs": 2, **VARIANTS[variant]}
+    common: dict[str, Any] = {
+        "graph": weighted(36, 1),
+        "protocol": "relay",
+        "runs": 2,
+        **VARIANTS[variant],
+    }
     if "nodes" in common:
         common["graph"] = "complete"
     part = gosta.simulate(rows(36), iterations=300, checkpoints=3, **common)
@@ -150,11 +164,20 @@ def test_simulations_can_be_continued(variant: str, tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("nodes", [None, 24])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_plain_means_are_exact_after_finitely_many_exchanges(family: str, nodes: int | None) -> None:
+def test_plain_means_are_exact_after_finitely_many_exchanges(
+    family: str, nodes: int | None
+) -> None:
     """And remain as they are: sums that are told again change nothing."""
     n = nodes or 64
     trace = gosta.simulate(
-        rows(64), "variance", graph=family, protocol="relay", nodes=nodes, iterations=4000 * n, runs=2, checkpoints=4
+        rows(64),
+        "variance",
+        graph=family,
+        protocol="relay",
+        nodes=nodes,
+        iterations=4000 * n,
+        runs=2,
+        checkpoints=4,
     )
     estimates = trace.estimates.values
     np.testing.assert_allclose(estimates[:, 1:], trace.target, rtol=1e-12)
@@ -167,7 +190,13 @@ def test_small_networks(graph: Any) -> None:
     for n in (2, 3) if isinstance(graph, str) else (2,):
         for statistic in ("variance", "gini-mean-difference"):
             trace = gosta.simulate(
-                rows(n), statistic, graph=graph, protocol="relay", iterations=20_000, runs=1, checkpoints=2
+                rows(n),
+                statistic,
+                graph=graph,
+                protocol="relay",
+                iterations=20_000,
+                runs=1,
+                checkpoints=2,
             )
             assert float(trace.error()["mean"][-1]) < 1e-3
 
@@ -177,7 +206,14 @@ def test_rare_edges_only_delay() -> None:
     edges = [[0, 1], [1, 2], [2, 3], [3, 0]]
     graph = graphs.from_edges(edges, weights=[1e5, 1.0, 1e-5, 1e5])
     trace = gosta.simulate(
-        rows(60), "variance", graph=graph, protocol="relay", nodes=4, iterations=2_000_000, runs=1, checkpoints=1
+        rows(60),
+        "variance",
+        graph=graph,
+        protocol="relay",
+        nodes=4,
+        iterations=2_000_000,
+        runs=1,
+        checkpoints=1,
     )
     np.testing.assert_allclose(trace.estimates.values, trace.target, rtol=1e-12)
 
@@ -209,7 +245,9 @@ def test_counts_tell_one_clique_from_two() -> None:
     assert sorted(engines.read(engine, batch)[0, :, -1])[-2:] == [n, n]
     advance(engine, batch, inside)
     np.testing.assert_array_equal(engines.read(engine, batch)[..., -1], n)
-    np.testing.assert_allclose(setting.values(estimates(engine, batch))[0], setting.target[0, 0], rtol=1e-12)
+    np.testing.assert_allclose(
+        setting.values(estimates(engine, batch))[0], setting.target[0, 0], rtol=1e-12
+    )
 
 
 def test_nodes_do_not_stop_while_rows_are_missing() -> None:
@@ -221,11 +259,19 @@ def test_nodes_do_not_stop_while_rows_are_missing() -> None:
     network = graphs.from_edges(graph.edges, weights=np.where(is_bridge, 1e-12, 1.0))
     data = np.repeat([1.0, 2.0, 1.0, 5.0], 5)
     trace = gosta.simulate(
-        data, "gini-mean-difference", graph=network, protocol="relay", until=0.05, iterations=100_000, runs=3
+        data,
+        "gini-mean-difference",
+        graph=network,
+        protocol="relay",
+        until=0.05,
+        iterations=100_000,
+        runs=3,
     )
     assert (trace.data["stopped"].values == 0).all()
     assert (trace.data["counted"].values[:, -1] == n // 2).all()
-    even = gosta.simulate(data, "gini-mean-difference", graph="two-cliques", protocol="relay", until=0.05, runs=3)
+    even = gosta.simulate(
+        data, "gini-mean-difference", graph="two-cliques", protocol="relay", until=0.05, runs=3
+    )
     assert (even.data["stopped"].values > 0).all()
     assert (even.data["counted"].max("iteration") == n).all()
 
@@ -254,18 +300,26 @@ def test_what_nodes_have_sent_up_is_in_the_sums_above(seed: int, count: int) -> 
 
 def test_numbers_sent() -> None:
     """On an edge of the tree a sum and a count each way; everywhere the visitor and its luggage."""
-    star = gosta.simulate(rows(30), "gini-mean-difference", graph="star", protocol="relay", iterations=100, runs=1)
+    star = gosta.simulate(
+        rows(30), "gini-mean-difference", graph="star", protocol="relay", iterations=100, runs=1
+    )
     assert star.units[-1] == 100 * 2 * (1 + 3 + 2)
-    cycle = gosta.simulate(rows(30), "gini-mean-difference", graph="complete", protocol="relay", iterations=900, runs=1)
+    cycle = gosta.simulate(
+        rows(30), "gini-mean-difference", graph="complete", protocol="relay", iterations=900, runs=1
+    )
     share = TREE_SHARE + (1 - TREE_SHARE) * 29 / 435
     assert cycle.units[-1] == round(900 * 2 * (1 + 3 + 2 * share))
     assert relay.protocol.sends == "2 d + 6 k + 4 numbers"
-    moments = gosta.simulate(rows(30), "variance", graph="star", protocol="relay", iterations=100, runs=1)
+    moments = gosta.simulate(
+        rows(30), "variance", graph="star", protocol="relay", iterations=100, runs=1
+    )
     assert moments.units[-1] == 100 * 2 * (2 + 1 + 1)
 
 
 @pytest.mark.parametrize(("family", "factor"), [("two-cliques", 10.0), ("barabasi-albert", 1.1)])
-def test_fewer_exchanges_than_carried_means_where_there_is_a_bottleneck(family: str, factor: float) -> None:
+def test_fewer_exchanges_than_carried_means_where_there_is_a_bottleneck(
+    family: str, factor: float
+) -> None:
     """Error after 40 exchanges of a node, n = 400, five runs."""
     errors = [
         float(

@@ -25,14 +25,21 @@ from gosta.graphs.graph import Graph
 from gosta.net.protocol.report import value_of
 
 
-def make_nodes(statistic: str, graph: Graph, seed: int, **options: Any) -> tuple[list[Estimator], float]:
+def make_nodes(
+    statistic: str, graph: Graph, seed: int, **options: Any
+) -> tuple[list[Estimator], float]:
     """Return nodes with several rows each that know nothing of the others, and the exact value."""
     rows, nodes = np.random.default_rng(seed).lognormal(size=5 * graph.n), graph.n
     if statistic == "variance":
         rows += 1e6  # which takes a common offset
     setting = make_setting("relay", rows, statistic, graph, seed, {}, nodes=nodes, **options)
-    parts = [LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)]
-    made = [Estimator(f"node-{k}", setting.rule, own, first_state(own, setting.rule)) for k, own in enumerate(parts)]
+    parts = [
+        LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)
+    ]
+    made = [
+        Estimator(f"node-{k}", setting.rule, own, first_state(own, setting.rule))
+        for k, own in enumerate(parts)
+    ]
     return made, float(setting.target[0, 0])
 
 
@@ -46,7 +53,10 @@ def own_parts(nodes: list[Estimator]) -> Any:
 
 
 @settings(max_examples=5)
-@given(seed=st.integers(0, 10**6), family=st.sampled_from(["watts-strogatz", "barabasi-albert", "cycle", "complete"]))
+@given(
+    seed=st.integers(0, 10**6),
+    family=st.sampled_from(["watts-strogatz", "barabasi-albert", "cycle", "complete"]),
+)
 def test_a_tree_grows_without_cycles_and_sums_become_exact(seed: int, family: str) -> None:
     graph = graphs.make(family, 8, seed=seed)
     nodes, target = make_nodes("variance", graph, seed)
@@ -64,7 +74,11 @@ def test_a_tree_grows_without_cycles_and_sums_become_exact(seed: int, family: st
         assert own_parts(nodes) == pytest.approx([node.rows.count for node in nodes])
     trees = [node.growing for node in nodes if node.growing is not None]
     assert {tree.root for tree in trees} == {min(priority_of(node.name) for node in nodes)}
-    assert sum(len(tree.sent) for tree in trees) == sum(len(tree.received) for tree in trees) == len(nodes) - 1
+    assert (
+        sum(len(tree.sent) for tree in trees)
+        == sum(len(tree.received) for tree in trees)
+        == len(nodes) - 1
+    )
     assert [node.row_count for node in nodes] == pytest.approx([40] * 8)
     assert all(node.has_all_rows for node in nodes)
     values: list[Any] = [value_of(node) for node in nodes]
@@ -90,10 +104,17 @@ def test_snapshots_hold_the_tree() -> None:
 def test_all_nodes_find_the_exact_value(statistic: str) -> None:
     options = dict(CASES[statistic])
     interval = options.pop("interval", None)
-    setting = make_setting("relay", PATIENTS, statistic, "complete", 0, {}, nodes=4, interval=interval, **options)
+    setting = make_setting(
+        "relay", PATIENTS, statistic, "complete", 0, {}, nodes=4, interval=interval, **options
+    )
     parts, level = setting.placement.split(setting.estimand.x), interval
     network = VirtualNetwork(
-        parts, EDGES, statistic=statistic, protocol="relay", confidence_level=level, exchanges_per_second=20.0
+        parts,
+        EDGES,
+        statistic=statistic,
+        protocol="relay",
+        confidence_level=level,
+        exchanges_per_second=20.0,
     )
     network.clock.run(60.0)
     network.check()
@@ -101,10 +122,15 @@ def test_all_nodes_find_the_exact_value(statistic: str) -> None:
     exact = gosta.exact(PATIENTS, statistic, columns=options.get("columns"))
     np.testing.assert_allclose(network.estimates()[:, 0], exact, rtol=0.02)
     reports = [peer.report() for peer in network.peers.values()]
-    assert all(report is not None and report.expected_error is not None and report.rows == N for report in reports)
+    assert all(
+        report is not None and report.expected_error is not None and report.rows == N
+        for report in reports
+    )
     if interval is not None:
         ends = np.array([(report.low, report.high) for report in reports if report is not None])
-        np.testing.assert_allclose(ends, np.tile(setting.estimand.pooled_intervals()[0], (4, 1)), rtol=0.05)
+        np.testing.assert_allclose(
+            ends, np.tile(setting.estimand.pooled_intervals()[0], (4, 1)), rtol=0.05
+        )
 
 
 def test_nothing_is_lost_or_duplicated_under_faults() -> None:
@@ -120,7 +146,9 @@ def test_nothing_is_lost_or_duplicated_under_faults() -> None:
 
 def sums(change: Callable[[HostileNode, list[float]], list[float]]) -> Attack:
     """Return an attack that changes the numbers that are told, which are those of the node itself."""
-    return told(lambda node: change(node, [*node.peer.estimator.contribution("node-0", 0.5).payload]))
+    return told(
+        lambda node: change(node, [*node.peer.estimator.contribution("node-0", 0.5).payload])
+    )
 
 
 def scaled(factor: float) -> Attack:
@@ -135,13 +163,21 @@ def placed(*place: float) -> Attack:
 
 def at_random(node: HostileNode, payload: list[float]) -> list[float]:
     """Return a payload with a place in the tree that is drawn at random."""
-    return [*payload[:-3], float(node.rng.randrange(4)), float(node.rng.randrange(4)), node.rng.choice([0.0, 1.0])]
+    return [
+        *payload[:-3],
+        float(node.rng.randrange(4)),
+        float(node.rng.randrange(4)),
+        node.rng.choice([0.0, 1.0]),
+    ]
 
 
 SUM_ATTACKS: dict[str, tuple[Attack, str]] = {
     "a thousand times its rows": (scaled(1000.0), ""),
     "a negative number of rows": (scaled(-1.0), "values"),
-    "sums beyond the range": (sums(lambda _, own: [30.0 * own[0] + 99.0, 30.0 * own[1] + 99.0, *own[2:]]), "values"),
+    "sums beyond the range": (
+        sums(lambda _, own: [30.0 * own[0] + 99.0, 30.0 * own[1] + 99.0, *own[2:]]),
+        "values",
+    ),
     "a child of all": (placed(0.0, 1.0, 1.0), ""),
     "a place beyond all": (placed(2.0**49, 0.0, 0.0), "values"),
     "places at random": (sums(at_random), ""),
@@ -152,7 +188,9 @@ SUM_ATTACKS: dict[str, tuple[Attack, str]] = {
 def test_attacks(name: str) -> None:
     """Honest nodes go on and are not blamed, and forget the malicious one once it is removed."""
     attack, reason = SUM_ATTACKS[name]
-    network = HostileNetwork(5, [(a, b) for a in range(5) for b in range(a)], attacker=2, protocol="relay")
+    network = HostileNetwork(
+        5, [(a, b) for a in range(5) for b in range(a)], attacker=2, protocol="relay"
+    )
     network.run(5.0)
     network.hostile.attack = attack
     before = sum(node.peer.estimator.exchanges for node in network.honest.values())
@@ -160,7 +198,11 @@ def test_attacks(name: str) -> None:
     assert network.nodes["node-0"].peer.epoch > 1 or before + 15 < sum(
         node.peer.estimator.exchanges for node in network.honest.values()
     )
-    found = {(one.neighbour, one.reason) for node in network.honest.values() for one in node.status().rejections}
+    found = {
+        (one.neighbour, one.reason)
+        for node in network.honest.values()
+        for one in node.status().rejections
+    }
     assert not reason or (network.attacker, reason) in found
     assert {why for neighbour, why in found if neighbour != network.attacker} <= {"late"}
     check_recovery(network)

@@ -25,14 +25,23 @@ def scores(n: int, seed: int = 0) -> Table:
     rng = np.random.default_rng(seed)
     died = rng.random(n) < 0.4
     risk = np.clip(rng.normal(0.45 + 0.2 * died, 0.15), 0, 1)
-    return {"risk": risk.tolist(), "died": died.astype(float).tolist(), "sex": (rng.random(n) < 0.5).tolist()}
+    return {
+        "risk": risk.tolist(),
+        "died": died.astype(float).tolist(),
+        "sex": (rng.random(n) < 0.5).tolist(),
+    }
 
 
 def split(table: Table, sites: int) -> list[Table]:
     return [{name: values[k::sites] for name, values in table.items()} for k in range(sites)]
 
 
-ASKED: dict[str, Any] = {"score": "risk", "label": "died", "classes": [0, 1], "ranges": {"risk": (0.0, 1.0)}}
+ASKED: dict[str, Any] = {
+    "score": "risk",
+    "label": "died",
+    "classes": [0, 1],
+    "ranges": {"risk": (0.0, 1.0)},
+}
 
 
 def any_data(n: int) -> gosta.Data:
@@ -40,22 +49,29 @@ def any_data(n: int) -> gosta.Data:
     rng = np.random.default_rng(5)
     roles = dict.fromkeys(role for made in SKETCHES.values() for role in made.roles)
     columns: dict[str, Floats] = {role: rng.random(n) * 10 for role in roles or ["value"]}
-    columns |= {name: np.floor(rng.random(n) + share) for name, share in (("event", 0.7), ("group", 0.4))}
-    data: gosta.Data = gosta.datasets.load({name: values.tolist() for name, values in columns.items()})
+    columns |= {
+        name: np.floor(rng.random(n) + share) for name, share in (("event", 0.7), ("group", 0.4))
+    }
+    data: gosta.Data = gosta.datasets.load(
+        {name: values.tolist() for name, values in columns.items()}
+    )
     return data
 
 
 @pytest.mark.parametrize("name", SKETCHES)
 def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
     data, made = any_data(100), SKETCHES[name]
-    layout = make_layout(name, Bins(bins=6), columns=made.roles or ("value",), label="group", data=data)
+    layout = make_layout(
+        name, Bins(bins=6), columns=made.roles or ("value",), label="group", data=data
+    )
     x = layout.encode(data)
     rows = dict(zip("abcdefg", np.array_split(x, [10, 11, 30, 60, 60, 90]), strict=True))
     rng = np.random.default_rng(6)
     keys = {site: rng.bytes(32) for site in rows}
     public = {site: masks.public_key(key) for site, key in keys.items()}
     sent = {
-        site: site_vector(layout, own, NO_NOISE) + masks.mask(layout.size, site, keys[site], public, b"1")
+        site: site_vector(layout, own, NO_NOISE)
+        + masks.mask(layout.size, site, keys[site], public, b"1")
         for site, own in rows.items()
     }
     exact, totals = open_totals(sent.values(), NO_NOISE)
@@ -67,7 +83,9 @@ def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
 
 @pytest.mark.parametrize("name", SKETCHES)
 @pytest.mark.parametrize("strata", [{}, {"event": (0.0, 1.0)}])
-def test_replacing_a_row_moves_sums_no_more_than_noise_is_made_for(name: str, strata: dict[str, Any]) -> None:
+def test_replacing_a_row_moves_sums_no_more_than_noise_is_made_for(
+    name: str, strata: dict[str, Any]
+) -> None:
     data, made = any_data(60), SKETCHES[name]
     bins = Bins(bins=6, ranges={"": (2.0, 8.0)}, strata=strata)  # which clips some rows to the ends
     layout = make_layout(name, bins, columns=made.roles or ("value",), label="group", data=data)
@@ -100,10 +118,18 @@ def test_value_bracket_and_participants() -> None:
 def test_curves_have_labels_and_brackets_of_all_values() -> None:
     found = gosta.private.release(split(scores(400), 4), "quantiles:risk", **ASKED)
     assert found.labels[0] == found.results[0].labels[0] != ""
-    assert len(found.labels) == len(found.bracket[0]) == len(found.bracket[1]) == len(found.results[0].value) > 1
+    assert (
+        len(found.labels)
+        == len(found.bracket[0])
+        == len(found.bracket[1])
+        == len(found.results[0].value)
+        > 1
+    )
     estimate = gosta.exact(scores(400), "quantiles", columns="risk", bins=64)
     assert estimate.labels == found.labels
-    noisy = gosta.private.release(split(scores(400), 4), "auc", bins=8, epsilon=4.0, seed=1, **ASKED)
+    noisy = gosta.private.release(
+        split(scores(400), 4), "auc", bins=8, epsilon=4.0, seed=1, **ASKED
+    )
     assert repr(noisy).startswith("Release(auc about ")
     assert "bracket" not in repr(noisy)
 
@@ -111,16 +137,22 @@ def test_curves_have_labels_and_brackets_of_all_values() -> None:
 def test_names_statistics_and_strata() -> None:
     table = scores(300)
     sites = dict(zip(["north", "south", "west"], split(table, 3), strict=True))
-    found = gosta.private.release(sites, "auc,variance:risk", strata={"sex": [False, True]}, **ASKED)
+    found = gosta.private.release(
+        sites, "auc,variance:risk", strata={"sex": [False, True]}, **ASKED
+    )
     assert found.participants == ("north", "south", "west")
     kinds = [(one.statistic, one.stratum) for one in found.results]
-    assert kinds == [(s, t) for s in ("auc", "variance:risk") for t in ("", "sex = False", "sex = True")]
+    assert kinds == [
+        (s, t) for s in ("auc", "variance:risk") for t in ("", "sex = False", "sex = True")
+    ]
 
 
 def test_noise_is_that_of_epsilon() -> None:
     sites = split(scores(500), 5)
     plain = gosta.private.release(sites, "auc", bins=8, **ASKED)
-    noisy = [gosta.private.release(sites, "auc", bins=8, epsilon=1.0, seed=k, **ASKED) for k in range(60)]
+    noisy = [
+        gosta.private.release(sites, "auc", bins=8, epsilon=1.0, seed=k, **ASKED) for k in range(60)
+    ]
     assert (
         noisy[0].totals.tolist()
         == gosta.private.release(sites, "auc", bins=8, epsilon=1.0, seed=0, **ASKED).totals.tolist()
@@ -136,7 +168,9 @@ def test_noise_is_that_of_epsilon() -> None:
 
 
 def test_edges_found_first_share_the_budget() -> None:
-    found = gosta.private.release(split(scores(500), 5), "auc", bins=8, find_edges=True, epsilon=2.0, seed=1, **ASKED)
+    found = gosta.private.release(
+        split(scores(500), 5), "auc", bins=8, find_edges=True, epsilon=2.0, seed=1, **ASKED
+    )
     assert found.epsilon == 2.0
     assert found.layout.bins == 8
     assert found.bytes_per_site > 8 * found.layout.size
@@ -146,7 +180,9 @@ def test_policy_of_the_sites() -> None:
     sites = {"a": scores(5), "b": scores(30, 1), "c": scores(30, 2), "d": scores(30, 3)}
     found = gosta.private.release(sites, "auc", policy=Policy(), **ASKED)
     assert found.participants == ("b", "c", "d")
-    with pytest.raises(InputError, match="suppressed by policy: 3 sites, 4 needed; a: 5 rows, 10 needed"):
+    with pytest.raises(
+        InputError, match="suppressed by policy: 3 sites, 4 needed; a: 5 rows, 10 needed"
+    ):
         gosta.private.release(sites, "auc", policy=Policy(min_sites=4), **ASKED)
     with pytest.raises(InputError, match="0 sites, 3 needed; a: the statistic auc is not allowed"):
         gosta.private.release(sites, "auc", policy=Policy(statistics=("variance",)), **ASKED)
@@ -185,12 +221,18 @@ def test_no_sites() -> None:
 def test_a_total_that_cannot_be_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here one site's masks do not cancel."""
     layout = make_layout(
-        "auc", PrivateSettings(ranges={"risk": (0.0, 1.0)}), score="risk", label="died", classes=[0, 1]
+        "auc",
+        PrivateSettings(ranges={"risk": (0.0, 1.0)}),
+        score="risk",
+        label="died",
+        classes=[0, 1],
     )
     data = replace(gosta.datasets.load(scores(60)), is_partial=True)
     real = masks.mask
 
-    def wrong(size: int, name: str, key: bytes, keys: dict[str, bytes], context: bytes) -> masks.Words:
+    def wrong(
+        size: int, name: str, key: bytes, keys: dict[str, bytes], context: bytes
+    ) -> masks.Words:
         return real(size, name, key, keys, b"another epoch" if name == "b" else context)
 
     rows = dict.fromkeys("abc", layout.encode(data))

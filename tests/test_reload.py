@@ -38,7 +38,9 @@ class Site:
         config, self.clock = read_node(self.toml), VirtualClock()
         source, journal = read_source(config, folder), Journal(folder / "journal.sqlite")
         peer = restore_peer(config, source, journal)
-        self.node = Node(config, peer, journal, self.clock, Random(0), self._log, lambda: 1e9 + self.clock.now)
+        self.node = Node(
+            config, peer, journal, self.clock, Random(0), self._log, lambda: 1e9 + self.clock.now
+        )
         self.node.start(MemoryNetwork(self.clock).attach("node-0", self.node))
         self.watcher = FileWatcher(self.node, folder, self._log)
 
@@ -109,7 +111,10 @@ def test_invalid_files_change_nothing_and_are_shown(site: Site) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (None, "policy.toml is missing, and without it nothing leaves this site; write what it may send"),
+        (
+            None,
+            "policy.toml is missing, and without it nothing leaves this site; write what it may send",
+        ),
         ("", "rows mode is not allowed; change it, or leave the network"),
         ("min_rows = many\n", "policy.toml: Invalid value"),
         ("min_row = 5\n", "unknown field `min_row`; there are: statistics"),
@@ -117,7 +122,9 @@ def test_invalid_files_change_nothing_and_are_shown(site: Site) -> None:
         ('modes = ["rows"]\nmin_cell = 99\n', "min_cell = 99 exceeds max_min_cell = 50"),
     ],
 )
-def test_without_a_policy_that_allows_it_the_rows_are_withdrawn(site: Site, text: str | None, reason: str) -> None:
+def test_without_a_policy_that_allows_it_the_rows_are_withdrawn(
+    site: Site, text: str | None, reason: str
+) -> None:
     policy = site.data.with_name("policy.toml")
     allowed = policy.read_text()
     if text is None:
@@ -159,7 +166,9 @@ def test_a_node_does_not_start_without_a_policy(tmp_path: Path) -> None:
     config = read_node(site.toml)
     with pytest.raises(InputError, match="is missing, and without it nothing leaves this site"):
         read_source(config, tmp_path)
-    assert len(read_source(config, tmp_path, has_key=False).estimand.x) == 2  # to check what it did earlier
+    assert (
+        len(read_source(config, tmp_path, has_key=False).estimand.x) == 2
+    )  # to check what it did earlier
 
 
 def test_agreements_are_loaded(site: Site) -> None:
@@ -171,7 +180,10 @@ def test_agreements_are_loaded(site: Site) -> None:
 
 def change_settings(site: Site, **settings: Any) -> None:
     config = read_node(site.toml)
-    write(site.toml, msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, **settings)))
+    write(
+        site.toml,
+        msgspec.structs.replace(config, node=msgspec.structs.replace(config.node, **settings)),
+    )
 
 
 def test_some_settings_need_a_restart(site: Site) -> None:
@@ -194,7 +206,9 @@ def test_a_changed_file_of_the_statistic_needs_a_restart(tmp_path: Path) -> None
     own.write_text(text.replace("abs", "2 * abs"))
     site.data.write_text(ROWS + "0.75,1.0\n")
     assert site.poll() == (1, 2)
-    assert site.node.reload_error.startswith("restart the node: a file that the statistic needs has changed")
+    assert site.node.reload_error.startswith(
+        "restart the node: a file that the statistic needs has changed"
+    )
     own.write_text(text)
     site.data.write_text(ROWS + "0.75,1.0\n0.5,1.0\n")
     assert site.poll() == (2, 4)

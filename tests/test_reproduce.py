@@ -14,7 +14,17 @@ import pytest
 from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
-from gosta.experiments.paper import drawing, figure2, figure3a, figure3b, figure4, figure5, figure6, reproduce, table1
+from gosta.experiments.paper import (
+    drawing,
+    figure2,
+    figure3a,
+    figure3b,
+    figure4,
+    figure5,
+    figure6,
+    reproduce,
+    table1,
+)
 from gosta.experiments.paper.model import GRAPHS, ErrorHistory, Findings, HistoryOf, Plan, Subject
 from gosta.experiments.study import Job
 
@@ -90,7 +100,9 @@ def test_missing_data_of_the_paper_suggests_a_stand_in(monkeypatch: pytest.Monke
         raise InputError(f"{name} lies in a package that is not installed")
 
     monkeypatch.setattr(datasets, "load", missing)
-    with pytest.raises(InputError, match="is not installed; or take a stand-in, such as --data breast-cancer"):
+    with pytest.raises(
+        InputError, match="is not installed; or take a stand-in, such as --data breast-cancer"
+    ):
         reproduce.make_plan()
 
 
@@ -102,7 +114,9 @@ def falling(iterations: int, size: float, rate: float, units: float = 1.0) -> Er
 
 
 def made(histories: dict[tuple[str, str], ErrorHistory]) -> HistoryOf:
-    return lambda job: histories.get((job["graph"], job["protocol"])) or histories["*", job["protocol"]]
+    return lambda job: (
+        histories.get((job["graph"], job["protocol"])) or histories["*", job["protocol"]]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -118,19 +132,41 @@ def test_claims_of_figure2_depend_on_the_histories(plan: Plan) -> None:
 
 
 def test_claims_of_figures_3b_and_4_depend_on_the_histories(plan: Plan) -> None:
-    near = {("*", "gosta-sync"): falling(50_000, 2000, 1), ("*", "gosta-async"): falling(50_000, 3000, 1)}
+    near = {
+        ("*", "gosta-sync"): falling(50_000, 2000, 1),
+        ("*", "gosta-async"): falling(50_000, 3000, 1),
+    }
     assert figure3b.evaluate(plan, made(near)).claims[0].agrees
     far = near | {("torus", "gosta-async"): falling(50_000, 5000, 1)}
     assert not figure3b.evaluate(plan, made(far)).claims[0].agrees
     curves = {("*", "gosta-async"): falling(200_000, 2000, 1)}
-    curves |= {(g, "flooding"): falling(200_000, 3000.0 + 1000 * k, 1) for k, g in enumerate(GRAPHS)}
+    curves |= {
+        (g, "flooding"): falling(200_000, 3000.0 + 1000 * k, 1) for k, g in enumerate(GRAPHS)
+    }
     found = figure4.evaluate(plan, made(curves))
     assert [c.agrees for c in found.claims] == [True, True, False, True]
-    assert [c.source for c in found.claims] == ["the paper says", "the paper says", "ours", "the paper says"]
-    curves |= {(g, "flooding"): falling(200_000, 6000.0 - 1000 * k, 1) for k, g in enumerate(GRAPHS)}
-    assert [c.agrees for c in figure4.evaluate(plan, made(curves)).claims] == [True, False, True, True]
+    assert [c.source for c in found.claims] == [
+        "the paper says",
+        "the paper says",
+        "ours",
+        "the paper says",
+    ]
+    curves |= {
+        (g, "flooding"): falling(200_000, 6000.0 - 1000 * k, 1) for k, g in enumerate(GRAPHS)
+    }
+    assert [c.agrees for c in figure4.evaluate(plan, made(curves)).claims] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     curves |= {("torus", "flooding"): falling(200_000, 1000, 1)}
-    assert [c.agrees for c in figure4.evaluate(plan, made(curves)).claims] == [False, False, True, False]
+    assert [c.agrees for c in figure4.evaluate(plan, made(curves)).claims] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_the_difference_of_figure4_can_be_larger_where_the_ratio_is_smaller(plan: Plan) -> None:
@@ -146,7 +182,10 @@ def test_the_difference_of_figure4_can_be_larger_where_the_ratio_is_smaller(plan
 
 
 def test_claims_of_figure5_depend_on_the_histories(plan: Plan) -> None:
-    curves = {(g, "gosta-async"): falling(500_000, 3000.0 * (k + 1), 1, 28.0) for k, g in enumerate(GRAPHS)}
+    curves = {
+        (g, "gosta-async"): falling(500_000, 3000.0 * (k + 1), 1, 28.0)
+        for k, g in enumerate(GRAPHS)
+    }
     curves["*", "master-node"] = falling(500, 1.5, 0.5, 28_000.0)
     found = figure5.evaluate(plan, made(curves))
     assert [c.agrees for c in found.claims] == [True] * 3
@@ -160,18 +199,29 @@ def test_claims_of_figure5_depend_on_the_histories(plan: Plan) -> None:
 @pytest.fixture
 def six() -> dict[tuple[str, str], ErrorHistory]:
     """Return histories: ours is at 1 % after 100,000 exchanges and 4 million numbers, GoSta after a million."""
-    slow = ("gosta-async", 10_000, 28), ("gosta-sync", 12_000, 28), ("u2", 90_000, 52), ("tracking", 1500, 32)
+    slow = (
+        ("gosta-async", 10_000, 28),
+        ("gosta-sync", 12_000, 28),
+        ("u2", 90_000, 52),
+        ("tracking", 1500, 32),
+    )
     curves = {("*", name): falling(1_600_000, size, 1, units) for name, size, units in slow}
     curves["*", "flooding"] = falling(200_000, 90_000, 1, 28)
     curves["*", "master-node"] = falling(566, 1.5, 0.5, 28_000)
     return curves | {("*", figure6.OURS): falling(400_000, 1000, 1, 40)}
 
 
-def test_claims_of_figure6_depend_on_the_histories(plan: Plan, six: dict[tuple[str, str], ErrorHistory]) -> None:
+def test_claims_of_figure6_depend_on_the_histories(
+    plan: Plan, six: dict[tuple[str, str], ErrorHistory]
+) -> None:
     def findings(ours: ErrorHistory, is_sorted: bool = False) -> Findings:
         def history_of(job: Job) -> ErrorHistory:
             is_changed = (job["graph"], job["protocol"]) == ("torus", figure6.OURS)
-            return ours if is_changed and is_sorted == ("sorted" in job["data"]) else six["*", job["protocol"]]
+            return (
+                ours
+                if is_changed and is_sorted == ("sorted" in job["data"])
+                else six["*", job["protocol"]]
+            )
 
         return figure6.evaluate(plan, history_of)
 
@@ -182,10 +232,17 @@ def test_claims_of_figure6_depend_on_the_histories(plan: Plan, six: dict[tuple[s
     assert [claim.agrees for claim in found.claims] == [True] * 4
     assert found.claims[0].measured.endswith("; 1.5, 1.5, 1.5 times fewer than tracking")
     assert found.numbers["shuffled"]["sent"]["torus"][figure6.OURS] == pytest.approx(4e6, rel=0.01)
-    assert found.numbers["sorted"]["exchanges"]["torus"]["gosta-async"] == pytest.approx(1e6, rel=0.01)
+    assert found.numbers["sorted"]["exchanges"]["torus"]["gosta-async"] == pytest.approx(
+        1e6, rel=0.01
+    )
     assert found.numbers["shuffled"]["sent"]["torus"]["u2"] is None
     assert found.table[5][2] == "5.62 % after 83.20 million"
-    assert agree(falling(400_000, 2600, 1, 40)) == [False, True, True, False]  # flooding ends too early to tell
+    assert agree(falling(400_000, 2600, 1, 40)) == [
+        False,
+        True,
+        True,
+        False,
+    ]  # flooding ends too early to tell
     assert agree(falling(400_000, 2600, 1, 40), is_sorted=True) == [True, False, True, True]
     assert agree(falling(400_000, 20, 0.01, 40)) == [False, True, False, False]
     late = falling(1_600_000, 1000, 1, 40)
@@ -218,7 +275,9 @@ def test_rows_of_figure6_are_sorted_by_class(plan: Plan) -> None:
     assert ("data", plan.sorted_scatter.data) in plan.loaded
 
 
-def test_command_writes_figure6_and_its_table(command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_writes_figure6_and_its_table(
+    command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("LONG_ITERATIONS", "SORTED_ITERATIONS"):
         monkeypatch.setattr(figure6, name, dict.fromkeys(figure6.FAST, 20_000))
     code, out, err = command("figure6", "--runs", 1, "--data", "breast-cancer", "--out", tmp_path)
@@ -231,7 +290,9 @@ def test_command_writes_figure6_and_its_table(command: Any, tmp_path: Path, monk
     assert (tmp_path / "figure6.png").exists()
 
 
-def test_figure6_is_drawn_with_all_protocols(plan: Plan, six: dict[tuple[str, str], ErrorHistory]) -> None:
+def test_figure6_is_drawn_with_all_protocols(
+    plan: Plan, six: dict[tuple[str, str], ErrorHistory]
+) -> None:
     figure = figure6.draw(plan, made(six), figure6.evaluate(plan, made(six)))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [drawing.NAMES[name] for name in figure6.PROTOCOLS]
@@ -266,31 +327,43 @@ def test_claims_of_figure3a_depend_on_the_times(plan: Plan) -> None:
     assert (gap.source, ratio.source) == ("the paper says", "ours")
 
 
-def test_table1_reproduces_the_digits_of_the_paper(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table1_reproduces_the_digits_of_the_paper(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table1, "RANDOM_GRAPHS", 2)
     found = table1.evaluate(plan, lambda _job: pytest.fail("no simulation is needed"))
     assert [
-        claim.agrees for claim in found.claims if "has a gap" in claim.sentence and "Watts" not in claim.sentence
+        claim.agrees
+        for claim in found.claims
+        if "has a gap" in claim.sentence and "Watts" not in claim.sentence
     ] == [True] * 4
-    assert [claim.sentence for claim in found.claims if not claim.agrees][-1] == "On the complete graph the gap is 1/n."
+    assert [claim.sentence for claim in found.claims if not claim.agrees][
+        -1
+    ] == "On the complete graph the gap is 1/n."
 
 
 def test_eleven_classes_are_the_marks_that_can_be_given(plan: Plan) -> None:
     rows = np.arange(1599.0)
     columns = {f"c{k}": rows for k in range(11)} | {"quality": 3 + rows % 6}
     wine = datasets.Data("wine-quality-red", columns, label="quality", features=tuple(columns))
-    (claim,) = table1._data_claims(dataclasses.replace(plan, scatter=Subject(wine, "within-cluster-scatter", "")))
+    (claim,) = table1._data_claims(
+        dataclasses.replace(plan, scatter=Subject(wine, "within-cluster-scatter", ""))
+    )
     assert claim.agrees
     assert claim.measured.endswith("6 of the marks occur, 3 to 8")
     other = Subject(
-        dataclasses.replace(wine, columns=columns | {"quality": 9 + rows % 6}), "within-cluster-scatter", ""
+        dataclasses.replace(wine, columns=columns | {"quality": 9 + rows % 6}),
+        "within-cluster-scatter",
+        "",
     )
     assert not table1._data_claims(dataclasses.replace(plan, scatter=other))[0].agrees
 
 
 def test_changed_rows_make_other_jobs(plan: Plan) -> None:
     rows = plan.scatter.rows
-    other = Subject(rows.shuffle(1), plan.scatter.statistic, plan.scatter.title, plan.scatter.options)
+    other = Subject(
+        rows.shuffle(1), plan.scatter.statistic, plan.scatter.title, plan.scatter.options
+    )
     jobs = [plan.job(subject, "torus", "u2") for subject in (plan.scatter, other)]
     assert jobs[0].key != jobs[1].key
 
@@ -303,7 +376,10 @@ def test_data_without_a_relative_error_are_rejected(tmp_path: Path) -> None:
 
 
 def test_figure2_is_drawn_with_theory(plan: Plan) -> None:
-    curves = {("*", "gosta-sync"): falling(200_000, 2000, 1), ("*", "u2"): falling(200_000, 30, 0.5)}
+    curves = {
+        ("*", "gosta-sync"): falling(200_000, 2000, 1),
+        ("*", "u2"): falling(200_000, 30, 0.5),
+    }
     figure = figure2.draw(plan, made(curves), figure2.evaluate(plan, made(curves)))
     assert [len(ax.lines) for ax in figure.axes[1:]] == [4] * 5  # two measured, expectation, bound
     assert {text.get_text() for text in figure.legends[0].get_texts()} == {

@@ -24,7 +24,13 @@ from gosta.sketches import SKETCHES, Bins, Layout, make_layout
 from gosta.sketches.layout import ROWS_PER_CHUNK
 
 Whole = NDArray[np.int64]
-RANGES = {"first": (0.0, 4.0), "second": (-1.0, 3.0), "time": (0.0, 4.0), "score": (-2.0, 3.0), "value": (1e-3, 4.0)}
+RANGES = {
+    "first": (0.0, 4.0),
+    "second": (-1.0, 3.0),
+    "time": (0.0, 4.0),
+    "score": (-2.0, 3.0),
+    "value": (1e-3, 4.0),
+}
 OPTIONS: dict[str, dict[str, Any]] = {"mmd": {"bandwidth": 1.5}}
 STRATA: dict[str, tuple[Any, ...]] = {"sex": ("f", "m"), "ward": (1.0, 2.0, 3.0)}
 FAR = 1e9  # beyond all ranges; values of mmd, which has none, must not be larger
@@ -39,14 +45,24 @@ class Case(NamedTuple):
 
     def layout(self) -> Layout:
         """Return the layout; where edges are to be found, that of the first round."""
-        changes: dict[str, Any] = {"columns": (), "options": OPTIONS.get(self.statistics, {}), "bins": 6}
+        changes: dict[str, Any] = {
+            "columns": (),
+            "options": OPTIONS.get(self.statistics, {}),
+            "bins": 6,
+        }
         changes |= self.changes
         options, columns = changes.pop("options"), changes.pop("columns")
         if not columns and self.statistics in SKETCHES and not SKETCHES[self.statistics].roles:
             columns = ("first", "second")
         settings = Bins(changes.pop("bins"), RANGES, **changes)
         return make_layout(
-            self.statistics, settings, columns=columns, label="label", score="score", classes=(0, 1), options=options
+            self.statistics,
+            settings,
+            columns=columns,
+            label="label",
+            score="score",
+            classes=(0, 1),
+            options=options,
         )
 
 
@@ -82,9 +98,13 @@ def numbers(rng: np.random.Generator, n: int, low: float, high: float) -> Floats
 
 def make_table(n: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, 3])
-    table: dict[str, Any] = {name: numbers(rng, n, low, high) for name, (low, high) in RANGES.items()}
+    table: dict[str, Any] = {
+        name: numbers(rng, n, low, high) for name, (low, high) in RANGES.items()
+    }
     table |= {"label": rng.integers(0, 2, n), "event": rng.integers(0, 2, n)}
-    return table | {name: np.array(values)[rng.integers(0, len(values), n)] for name, values in STRATA.items()}
+    return table | {
+        name: np.array(values)[rng.integers(0, len(values), n)] for name, values in STRATA.items()
+    }
 
 
 def take(table: Mapping[str, Any], rows: Whole) -> dict[str, Any]:
@@ -92,7 +112,14 @@ def take(table: Mapping[str, Any], rows: Whole) -> dict[str, Any]:
 
 
 def encode(layout: Layout, table: Mapping[str, Any]) -> Floats:
-    data = Data("rows", dict(table), label="label", score="score", features=("first", "second"), is_partial=True)
+    data = Data(
+        "rows",
+        dict(table),
+        label="label",
+        score="score",
+        features=("first", "second"),
+        is_partial=True,
+    )
     return layout.encode(data)
 
 
@@ -112,7 +139,8 @@ def noises_of(layout: Layout, find_edges: bool) -> list[Noise]:
     choices = [(1.0, 0.0, 3)] if layout.are_counts else []
     choices += [(0.5, 1e-6, 2), (1.0, 1e-9, 1000), (20.0, 1e-3, 5), (100.0, 0.1, 100_000)]
     settings = (
-        (PrivateSettings(epsilon=epsilon, delta=delta, find_edges=find_edges), n) for epsilon, delta, n in choices
+        (PrivateSettings(epsilon=epsilon, delta=delta, find_edges=find_edges), n)
+        for epsilon, delta, n in choices
     )
     return [choose_noise(one, layout, n) for one, n in settings]
 
@@ -132,7 +160,9 @@ def test_a_row_changes_sums_by_no_more_than_noise_is_made_for(case: Case) -> Non
                 squared = max(squared, float((((rows - row) / 2.0**bits) ** 2).sum(axis=1).max()))
             assert by_sum <= 2 * layout.features_per_row << bits
             assert squared <= layout.squared_change * (1 + 1e-12)
-            if layout.are_counts and case.changes.get("bins") != 1:  # so the search finds the worst case
+            if (
+                layout.are_counts and case.changes.get("bins") != 1
+            ):  # so the search finds the worst case
                 assert by_sum == 2 * layout.features_per_row << bits
             for noise in noises:
                 if noise.bits == bits and noise.law == "laplace":
@@ -150,7 +180,11 @@ def test_tables_that_differ_in_one_row_differ_by_that_row_wherever_it_is(case: C
     for layout in rounds_of(case):
         pool = make_table(220, 5)
         x = encode(layout, pool)
-        grids = {noise.bits for noise in noises_of(layout, False)} | {24} | ({0, 5, 9} if layout.are_counts else {9})
+        grids = (
+            {noise.bits for noise in noises_of(layout, False)}
+            | {24}
+            | ({0, 5, 9} if layout.are_counts else {9})
+        )
         for bits in grids:
             own = {k: sums_of(layout, x[[k]], bits) for k in range(len(x))}
             for _ in range(4):
@@ -180,7 +214,9 @@ def test_many_rows_in_any_order_have_the_same_sums(name: str, bits: int) -> None
     for rows in (order, np.roll(np.arange(len(x)), 1), np.arange(len(x))[::-1]):
         np.testing.assert_array_equal(sums_of(layout, x[rows], bits), first)
     parts = np.split(np.arange(len(x)), [1, 2, 3, 5, 8, 13, 100, 1001, ROWS_PER_CHUNK - 1])
-    np.testing.assert_array_equal(np.sum([sums_of(layout, x[part], bits) for part in parts], axis=0), first)
+    np.testing.assert_array_equal(
+        np.sum([sums_of(layout, x[part], bits) for part in parts], axis=0), first
+    )
 
 
 def test_features_of_many_columns_do_not_depend_on_where_a_row_is() -> None:
@@ -191,8 +227,12 @@ def test_features_of_many_columns_do_not_depend_on_where_a_row_is() -> None:
     settings = Bins(5, {"": (-2.0, 2.5)})
     for name in ("squared-scatter", "mean-pairwise-distance", "energy-distance", "mmd"):
         options = OPTIONS.get(name, {})
-        layout = make_layout(name, settings, columns=columns, label="label", classes=(0, 1), options=options)
-        x = layout.encode(Data("rows", dict(table), label="label", features=columns, is_partial=True))
+        layout = make_layout(
+            name, settings, columns=columns, label="label", classes=(0, 1), options=options
+        )
+        x = layout.encode(
+            Data("rows", dict(table), label="label", features=columns, is_partial=True)
+        )
         (sketch,) = layout.sketches
         whole, last = sketch.features(x), sketch.features(x[1:])
         single = [sketch.features(row[None]) for row in x]

@@ -34,7 +34,12 @@ def patients(n: int = 160) -> pd.DataFrame:
     hospital[:1], ill[1:4] = "lone", True
     hospital[1:4] = "one class"
     return pd.DataFrame(
-        {"risk": risk, "age": rng.integers(20, 90, n), "hospital": hospital, "ill": np.where(ill, "case", "control")}
+        {
+            "risk": risk,
+            "age": rng.integers(20, 90, n),
+            "hospital": hospital,
+            "ill": np.where(ill, "case", "control"),
+        }
     )
 
 
@@ -48,7 +53,9 @@ def test_chi_squared_is_scipys() -> None:
     rng = np.random.default_rng(0)
     for degrees in (1, 2, 3, 7, 40, 500):
         for x in scipy.stats.chi2.rvs(degrees, size=20, random_state=rng) * rng.uniform(0.1, 3, 20):
-            assert chi_squared_tail(x, degrees) == pytest.approx(scipy.stats.chi2.sf(x, degrees), rel=1e-10)
+            assert chi_squared_tail(x, degrees) == pytest.approx(
+                scipy.stats.chi2.sf(x, degrees), rel=1e-10
+            )
             share = float(rng.uniform(0.001, 0.999))
             assert chi_squared_quantile(share, degrees) == pytest.approx(
                 scipy.stats.chi2.ppf(share, degrees), rel=1e-10
@@ -94,7 +101,9 @@ def test_interval_of_i_squared() -> None:
 
 
 def test_several_statistics_are_those_computed_one_by_one() -> None:
-    table = gosta.exact(patients(), ["auc:risk", "kendall-tau:risk+age", "quantiles:age"], label="ill", interval=0.9)
+    table = gosta.exact(
+        patients(), ["auc:risk", "kendall-tau:risk+age", "quantiles:age"], label="ill", interval=0.9
+    )
     assert table["statistic"].tolist() == ["auc:risk", "kendall-tau:risk+age", "quantiles:age"]
     one = gosta.exact(patients(), "auc", label="ill", columns="risk", interval=0.9)
     assert table.loc[0, ["value", "low", "high", "standard_error"]].tolist() == list(one[:4])
@@ -106,26 +115,44 @@ def test_several_statistics_are_those_computed_one_by_one() -> None:
 
 def test_options_go_to_the_statistics_that_have_them() -> None:
     table = gosta.exact(patients(), ["kendall-tau:risk+age", "variance:risk"], variant="b")
-    assert table["value"][0] == gosta.exact(patients(), "kendall-tau", columns=["risk", "age"], variant="b")
-    with pytest.raises(InputError, match="unknown option of kendall-tau:risk\\+age 'varient'; did you mean 'variant'"):
+    assert table["value"][0] == gosta.exact(
+        patients(), "kendall-tau", columns=["risk", "age"], variant="b"
+    )
+    with pytest.raises(
+        InputError,
+        match="unknown option of kendall-tau:risk\\+age 'varient'; did you mean 'variant'",
+    ):
         gosta.exact(patients(), ["kendall-tau:risk+age"], varient="b")
 
 
 def test_groups() -> None:
     frame = patients()
-    table = gosta.exact(frame, ["auc:risk"], label="ill", by="hospital", positive="case").set_index("group")
+    table = gosta.exact(frame, ["auc:risk"], label="ill", by="hospital", positive="case").set_index(
+        "group"
+    )
     for group in "abc":
         own = gosta.exact(
-            frame[frame.hospital == group], "auc", label="ill", columns="risk", positive="case", interval=0.95
+            frame[frame.hospital == group],
+            "auc",
+            label="ill",
+            columns="risk",
+            positive="case",
+            interval=0.95,
         )
-        assert table.loc[group, ["value", "low", "high"]].tolist() == pytest.approx([own.value, own.low, own.high])
+        assert table.loc[group, ["value", "low", "high"]].tolist() == pytest.approx(
+            [own.value, own.low, own.high]
+        )
     pooled = gosta.exact(frame, "auc", label="ill", columns="risk", positive="case")
     assert table.loc["all rows", "value"] == pooled
-    assert table.loc["mean of groups", "value"] == pytest.approx(table.loc[list("abc"), "value"].mean())
+    assert table.loc["mean of groups", "value"] == pytest.approx(
+        table.loc[list("abc"), "value"].mean()
+    )
     assert table.loc["lone", "reason"] == "one complete row only"
     assert table.loc["one class", "reason"] == "rows of one class only: case"
     assert table.loc[["lone", "one class"], "value"].isna().all()
-    wanted = heterogeneity(table.loc[list("abc"), "value"].tolist(), table.loc[list("abc"), "standard_error"].tolist())
+    wanted = heterogeneity(
+        table.loc[list("abc"), "value"].tolist(), table.loc[list("abc"), "standard_error"].tolist()
+    )
     assert wanted is not None
     assert table.attrs["heterogeneity"] == {"auc:risk": wanted._asdict()}
 
@@ -133,23 +160,35 @@ def test_groups() -> None:
 def test_groups_share_what_is_derived_from_the_data() -> None:
     """The direction of a score from several columns is that of all rows, also in the groups."""
     frame = patients()
-    table = gosta.exact(frame.drop(columns="age").assign(second=frame.risk**2), "auc", label="ill", by="hospital")
+    table = gosta.exact(
+        frame.drop(columns="age").assign(second=frame.risk**2), "auc", label="ill", by="hospital"
+    )
     x = np.column_stack([frame.risk, frame.risk**2])
     positive = frame.ill == "control"
     score = x @ (x[positive].mean(axis=0) - x[~positive].mean(axis=0))
     own = frame.hospital == "a"
-    assert table["value"][0] == pytest.approx(gosta.exact({"s": score[own], "label": frame.ill[own]}, "auc"))
+    assert table["value"][0] == pytest.approx(
+        gosta.exact({"s": score[own], "label": frame.ill[own]}, "auc")
+    )
 
 
-@pytest.mark.parametrize("name", ["trimmed-mean", "winsorised-mean", "partial-auc", "uno-concordance"])
+@pytest.mark.parametrize(
+    "name", ["trimmed-mean", "winsorised-mean", "partial-auc", "uno-concordance"]
+)
 def test_groups_of_statistics_that_take_ranks_from_all_rows(name: str) -> None:
     frame = patients()
     frame = frame.assign(time=frame.age, event=frame.risk > -0.5, second=frame.risk)
-    columns = {"partial-auc": ["risk"], "uno-concordance": ["time", "event", "second"]}.get(name, ["risk"])
+    columns = {"partial-auc": ["risk"], "uno-concordance": ["time", "event", "second"]}.get(
+        name, ["risk"]
+    )
     options = {"horizon": 60} if name == "uno-concordance" else {}
-    table = gosta.exact(frame, name, columns=columns, label="ill", by="hospital", options=options).set_index("group")
+    table = gosta.exact(
+        frame, name, columns=columns, label="ill", by="hospital", options=options
+    ).set_index("group")
     for group in "abc":
-        own = gosta.exact(frame[frame.hospital == group], name, columns=columns, label="ill", options=options)
+        own = gosta.exact(
+            frame[frame.hospital == group], name, columns=columns, label="ill", options=options
+        )
         assert table.loc[group, "value"] == pytest.approx(own)
 
 
@@ -157,7 +196,9 @@ def test_groups_with_missing_values_are_named() -> None:
     frame = patients()
     frame.loc[frame.hospital == "b", "age"] = np.nan
     frame.loc[5, "hospital"] = None
-    table = gosta.exact(frame, ["variance:age"], by="hospital", drop_missing=True).set_index("group")
+    table = gosta.exact(frame, ["variance:age"], by="hospital", drop_missing=True).set_index(
+        "group"
+    )
     assert table.loc["b", "reason"] == "no complete row"
     complete = frame[frame.age.notna() & frame.hospital.notna()]
     assert table.loc["all rows", "n"] == len(complete)
@@ -186,8 +227,14 @@ def test_names_of_several_statistics(text: str, words: str) -> None:
 
 def test_several_on_the_command_line(run: Any, file: Path) -> None:
     arguments = ["exact", file, "--label", "ill", "--positive", "case", "--json", "-s"]
-    both = [json.loads(line) for line in run(*arguments, "auc:risk,kendall-tau:risk+age")[1].splitlines()]
-    again = [json.loads(line) for line in run(*arguments, "auc:risk", "-s", "kendall-tau:risk+age")[1].splitlines()]
+    both = [
+        json.loads(line)
+        for line in run(*arguments, "auc:risk,kendall-tau:risk+age")[1].splitlines()
+    ]
+    again = [
+        json.loads(line)
+        for line in run(*arguments, "auc:risk", "-s", "kendall-tau:risk+age")[1].splitlines()
+    ]
     assert [one["statistic"] for one in both] == ["auc:risk", "kendall-tau:risk+age"]
     assert [one["value"] for one in both] == [one["value"] for one in again]
     assert both[1]["assumed"]["variant"] == "a"
@@ -196,13 +243,29 @@ def test_several_on_the_command_line(run: Any, file: Path) -> None:
         "columns_left_out": 0,
     }  # fmt: skip
     assert both[0]["assumed"]["columns_left_out"] == ["age", "hospital"]
-    table = run(*[one for one in arguments if one != "--json"], "auc:risk,kendall-tau:risk+age", "--interval", "95%")[1]
+    table = run(
+        *[one for one in arguments if one != "--json"],
+        "auc:risk,kendall-tau:risk+age",
+        "--interval",
+        "95%",
+    )[1]
     assert "kendall-tau:risk+age: options: variant = a" in table
     assert "95 % interval" in table
 
 
 def test_groups_on_the_command_line(run: Any, file: Path) -> None:
-    arguments = ["exact", file, "--label", "ill", "--score", "risk", "-s", "auc", "--positive", "case"]
+    arguments = [
+        "exact",
+        file,
+        "--label",
+        "ill",
+        "--score",
+        "risk",
+        "-s",
+        "auc",
+        "--positive",
+        "case",
+    ]
     shown = run(*arguments, "--by", "hospital")[1]
     assert "rows of one class only: case" in shown
     assert "mean of 3 groups" in shown
@@ -212,7 +275,9 @@ def test_groups_on_the_command_line(run: Any, file: Path) -> None:
     assert record["heterogeneity"]["degrees"] == 2
     assert record["groups"][0]["interval"]["level"] == 0.95
     assert run(*arguments, "--by", "hospital", "--bins", 8)[2].endswith("(--strata hospital)\n")
-    few = run("exact", file, "-s", "mann-whitney", "--label", "ill", "--score", "risk", "--by", "hospital")[1]
+    few = run(
+        "exact", file, "-s", "mann-whitney", "--label", "ill", "--score", "risk", "--by", "hospital"
+    )[1]
     assert "how much the groups differ beyond chance is not known" in few
 
 
@@ -228,7 +293,9 @@ def test_the_positive_class_is_said_and_doubted(run: Any, file: Path) -> None:
     assert "warning" not in right
     assert "positive class" not in right
     assert "columns left out: age, hospital" in right
-    assert "--option positive=" in run(*arguments, "--positive", "case", "-o", "positive=control")[2]
+    assert (
+        "--option positive=" in run(*arguments, "--positive", "case", "-o", "positive=control")[2]
+    )
 
 
 def test_simulations_and_networks_say_it_too(run: Any, file: Path, tmp_path: Path) -> None:
@@ -252,7 +319,9 @@ def test_simulations_and_networks_say_it_too(run: Any, file: Path, tmp_path: Pat
 
 
 def test_a_column_that_names_no_groups(run: Any, file: Path) -> None:
-    assert run("exact", file, "-s", "variance:risk", "--by", "age", "--n", 9)[2].endswith("that names groups\n")
+    assert run("exact", file, "-s", "variance:risk", "--by", "age", "--n", 9)[2].endswith(
+        "that names groups\n"
+    )
 
 
 def test_an_auc_below_one_half_is_doubted(run: Any, tmp_path: Path) -> None:
@@ -266,7 +335,8 @@ def test_a_column_of_scores_that_is_left_out_is_named(run: Any, tmp_path: Path) 
     shown = run("exact", tmp_path / "t.csv", "-s", "variance")[1]
     assert "from age" in shown
     assert (
-        "warning: the column 'score' is taken for scores and left out; to use it as a number: --columns score" in shown
+        "warning: the column 'score' is taken for scores and left out; to use it as a number: --columns score"
+        in shown
     )
     assert "warning" not in run("exact", tmp_path / "t.csv", "-s", "variance", "-c", "age")[1]
 

@@ -43,7 +43,9 @@ def two_scores(n: int, seed: int, digits: int) -> tuple[Floats, Any]:
     rng = np.random.default_rng(seed)
     label = rng.integers(0, 2, n)
     assume(2 <= label.sum() <= n - 2)
-    return np.round(rng.normal(size=(n, 1)) + rng.normal(size=(n, 2)) + label[:, None], digits), label
+    return np.round(
+        rng.normal(size=(n, 1)) + rng.normal(size=(n, 2)) + label[:, None], digits
+    ), label
 
 
 def p_of(statistic: float, distribution: Any, alternative: str) -> float:
@@ -64,7 +66,9 @@ def test_delong_of_two_scores(n: int, seed: int, digits: int, alternative: str) 
     result = gosta.test(x, "auc", columns=[0, 1], label=label, level=0.9, alternative=alternative)
     assert list(result.values.values()) == pytest.approx([part[0] for part in parts], rel=1e-10)
     assert result.statistic == pytest.approx(gap / error, rel=TIGHT, abs=1e-9)
-    assert result.p_value == pytest.approx(p_of(gap / error, scipy.stats.norm, alternative), rel=TIGHT)
+    assert result.p_value == pytest.approx(
+        p_of(gap / error, scipy.stats.norm, alternative), rel=TIGHT
+    )
     assert result.effect is not None
     reach = scipy.stats.norm.ppf(0.95 if alternative == "two-sided" else 0.9) * error
     low = -1 if alternative == "less" else max(-1, gap - reach)
@@ -72,7 +76,9 @@ def test_delong_of_two_scores(n: int, seed: int, digits: int, alternative: str) 
     assert result.effect[:2] == pytest.approx((gap, low), abs=1e-9)
     assert result.effect.high == pytest.approx(high, abs=1e-9)
     estimate = gosta.exact(x, "auc-difference", columns=[0, 1], label=label, interval=0.9)
-    assert estimate.standard_error == pytest.approx(error, rel=TIGHT)  # so nodes, which compute it, have the test
+    assert estimate.standard_error == pytest.approx(
+        error, rel=TIGHT
+    )  # so nodes, which compute it, have the test
 
 
 @given(few, seeds, rounding, alternatives)
@@ -89,7 +95,9 @@ def test_delong_of_two_groups(n: int, seed: int, digits: int, alternative: str) 
         sizes.append(len(score))
     assume(sum(variances) > 1e-12)
     t = (means[0] - means[1]) / np.sqrt(sum(variances))
-    freedom = sum(variances) ** 2 / sum(v**2 / (size - 1) for v, size in zip(variances, sizes, strict=True))
+    freedom = sum(variances) ** 2 / sum(
+        v**2 / (size - 1) for v, size in zip(variances, sizes, strict=True)
+    )
     result = gosta.test(x[:, 0], "auc", label=label, by=group, alternative=alternative)
     assert result.statistic == pytest.approx(t, rel=TIGHT, abs=1e-9)
     assert result.p_value == pytest.approx(p_of(t, scipy.stats.t(freedom), alternative), rel=TIGHT)
@@ -107,12 +115,16 @@ def test_mann_whitney(n: int, seed: int, digits: int, alternative: str) -> None:
     score = np.round(rng.normal(size=n) + label * rng.integers(0, 3), digits)
     theirs = scipy.stats.mannwhitneyu(score[label], score[~label], alternative=alternative)
     ours = gosta.test(score, "mann-whitney", label=label, alternative=alternative)
-    assert (ours.statistic, ours.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=TIGHT, abs=1e-300)
+    assert (ours.statistic, ours.p_value) == pytest.approx(
+        (theirs.statistic, theirs.pvalue), rel=TIGHT, abs=1e-300
+    )
     gaps = np.sort((score[label][:, None] - score[~label]).ravel())
     assert ours.effect is not None
     assert ours.effect.value == pytest.approx(np.median(gaps), rel=1e-10, abs=1e-12)
     ends = [end for end in ours.effect[1:3] if np.isfinite(end)]  # these are differences
-    assert gaps[[np.abs(gaps - end).argmin() for end in ends]] == pytest.approx(ends, rel=1e-10, abs=1e-12)
+    assert gaps[[np.abs(gaps - end).argmin() for end in ends]] == pytest.approx(
+        ends, rel=1e-10, abs=1e-12
+    )
 
 
 @settings(max_examples=40)
@@ -120,16 +132,22 @@ def test_mann_whitney(n: int, seed: int, digits: int, alternative: str) -> None:
 def test_kendall(n: int, seed: int, digits: int, alternative: str) -> None:
     rng = np.random.default_rng(seed)
     first = rng.normal(size=n)
-    x = np.round(np.column_stack([first, rng.normal(size=n) + first * rng.choice([0, 1, -50])]), digits)
+    x = np.round(
+        np.column_stack([first, rng.normal(size=n) + first * rng.choice([0, 1, -50])]), digits
+    )
     assume(np.ptp(x, axis=0).min() > 0)
     theirs = scipy.stats.kendalltau(x[:, 0], x[:, 1], alternative=alternative)
     ours = gosta.test(x, "kendall-tau", alternative=alternative)
-    assert (ours.statistic, ours.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=TIGHT, abs=1e-14)
+    assert (ours.statistic, ours.p_value) == pytest.approx(
+        (theirs.statistic, theirs.pvalue), rel=TIGHT, abs=1e-14
+    )
     slopes = scipy.stats.theilslopes(x[:, 1], x[:, 0])
     assert ours.effect is not None
     assert ours.effect.value == pytest.approx(slopes.slope, rel=1e-9, abs=1e-9)
     if alternative == "two-sided" and np.isfinite(ours.effect.low):
-        assert ours.effect[1:3] == pytest.approx((slopes.low_slope, slopes.high_slope), rel=1e-9, abs=1e-9)
+        assert ours.effect[1:3] == pytest.approx(
+            (slopes.low_slope, slopes.high_slope), rel=1e-9, abs=1e-9
+        )
 
 
 @settings(max_examples=30)
@@ -143,14 +161,23 @@ def test_log_rank(n: int, seed: int, digits: int) -> None:
         theirs = logrank_test(time[arm == 1], time[arm == 0], event[arm == 1], event[arm == 0])
     assume(np.isfinite(theirs.test_statistic) and theirs.test_statistic > 1e-12)
     ours = gosta.test({"time": time, "event": event, "arm": arm}, "log-rank", label="arm")
-    assert (ours.statistic, ours.p_value) == pytest.approx((theirs.test_statistic, theirs.p_value), rel=TIGHT)
-    groups = [scipy.stats.CensoredData.right_censored(time[arm == k], ~event[arm == k]) for k in (1, 0)]
+    assert (ours.statistic, ours.p_value) == pytest.approx(
+        (theirs.test_statistic, theirs.p_value), rel=TIGHT
+    )
+    groups = [
+        scipy.stats.CensoredData.right_censored(time[arm == k], ~event[arm == k]) for k in (1, 0)
+    ]
     for alternative in ("less", "greater"):
         signed = scipy.stats.logrank(*groups, alternative=alternative)
         one_sided = gosta.test(
-            {"time": time, "event": event, "arm": arm}, "log-rank", label="arm", alternative=alternative
+            {"time": time, "event": event, "arm": arm},
+            "log-rank",
+            label="arm",
+            alternative=alternative,
         )
-        assert (one_sided.statistic, one_sided.p_value) == pytest.approx((signed.statistic, signed.pvalue), rel=TIGHT)
+        assert (one_sided.statistic, one_sided.p_value) == pytest.approx(
+            (signed.statistic, signed.pvalue), rel=TIGHT
+        )
 
 
 def dcor_correlation(x: Floats) -> float:
@@ -171,7 +198,9 @@ def dcor_energy(x: Floats) -> float:
         ("distance-correlation", 2, dcor_correlation),
     ],
 )
-def test_permutations(name: str, columns: int, digits: int, oracle: Callable[[Floats], float]) -> None:
+def test_permutations(
+    name: str, columns: int, digits: int, oracle: Callable[[Floats], float]
+) -> None:
     """The p-value is that of somebody else's statistic over the same permutations."""
     rng = np.random.default_rng(columns)
     n = 14
@@ -222,7 +251,9 @@ def test_student(log_freedom: float, t: float) -> None:
     wanted = 2 * scipy.stats.t.sf(t, freedom)
     assert student_p(t, freedom) == pytest.approx(wanted, rel=TIGHT, abs=1e-300)
     level = min(max(1 - wanted, 0.01), 0.999)
-    assert student_quantile(level, freedom) == pytest.approx(scipy.stats.t.ppf(0.5 + level / 2, freedom), rel=TIGHT)
+    assert student_quantile(level, freedom) == pytest.approx(
+        scipy.stats.t.ppf(0.5 + level / 2, freedom), rel=TIGHT
+    )
 
 
 def test_interval_of_a_shift_is_exact_for_few_rows() -> None:
@@ -234,10 +265,15 @@ def test_interval_of_a_shift_is_exact_for_few_rows() -> None:
     assert result.effect[:3] == pytest.approx([np.median(gaps), gaps[1], gaps[18]], rel=1e-12)
     for alternative, ends in (("greater", (gaps[2], np.inf)), ("less", (-np.inf, gaps[17]))):
         one_sided = gosta.test(
-            np.concatenate([first, second]), "mann-whitney", label=[1] * 5 + [0] * 4, alternative=alternative
+            np.concatenate([first, second]),
+            "mann-whitney",
+            label=[1] * 5 + [0] * 4,
+            alternative=alternative,
         )
         assert one_sided.effect is not None
-        assert one_sided.effect[1:3] == pytest.approx(ends)  # U is below 3 in 4 of 126 orders, below 4 in 7
+        assert one_sided.effect[1:3] == pytest.approx(
+            ends
+        )  # U is below 3 in 4 of 126 orders, below 4 in 7
     few = gosta.test([1.0, 2.0, 3.0, 4.0], "mann-whitney", label=[0, 0, 1, 1]).effect
     assert few is not None
     assert few[1:3] == (-np.inf, np.inf)
@@ -248,10 +284,16 @@ def test_quantiles_of_many_pairs_are_those_of_few(monkeypatch: pytest.MonkeyPatc
     label = rng.integers(0, 2, 60)
     for digits in (0, 1, 8):
         x = np.round(rng.normal(size=(60, 2)) + label[:, None], digits)
-        few = gosta.test(x, "kendall-tau").effect, gosta.test(x[:, 0], "mann-whitney", label=label).effect
+        few = (
+            gosta.test(x, "kendall-tau").effect,
+            gosta.test(x[:, 0], "mann-whitney", label=label).effect,
+        )
         with monkeypatch.context() as patch:
             patch.setattr(pair_medians, "MOST_SORTED", 0)
-            many = gosta.test(x, "kendall-tau").effect, gosta.test(x[:, 0], "mann-whitney", label=label).effect
+            many = (
+                gosta.test(x, "kendall-tau").effect,
+                gosta.test(x[:, 0], "mann-whitney", label=label).effect,
+            )
         for one, other in zip(few, many, strict=True):
             assert one is not None
             assert other is not None
@@ -265,7 +307,12 @@ def test_scores_that_order_rows_alike_do_not_differ() -> None:
     assert "Test: auc" in result._repr_html_()
 
 
-ROWS = {"a": [1.0, 2.0, 3.0, 4.0], "b": [4.0, 3.0, 2.0, 1.0], "label": [0, 0, 1, 1], "g": [0, 1, 2, 0]}
+ROWS = {
+    "a": [1.0, 2.0, 3.0, 4.0],
+    "b": [4.0, 3.0, 2.0, 1.0],
+    "label": [0, 0, 1, 1],
+    "g": [0, 1, 2, 0],
+}
 
 
 @pytest.mark.parametrize(
@@ -285,8 +332,16 @@ ROWS = {"a": [1.0, 2.0, 3.0, 4.0], "b": [4.0, 3.0, 2.0, 1.0], "label": [0, 0, 1,
             {"columns": "a", "alternative": "less"},
             "alternative = 'less': mmd is the larger the more the rows differ",
         ),
-        ("mann-whitney", {"columns": "a", "alternative": "more"}, "must be one of: two-sided, less, greater"),
-        ("mann-whitney", {"columns": "a", "alternative": "less", "level": 0.4}, "level = 0.4 must exceed 0.5"),
+        (
+            "mann-whitney",
+            {"columns": "a", "alternative": "more"},
+            "must be one of: two-sided, less, greater",
+        ),
+        (
+            "mann-whitney",
+            {"columns": "a", "alternative": "less", "level": 0.4},
+            "level = 0.4 must exceed 0.5",
+        ),
     ],
 )
 def test_errors(name: str, given: dict[str, Any], message: str) -> None:
@@ -330,9 +385,15 @@ def test_what_was_assumed_is_said(
     score[3] = np.nan
     table = {"score": score, "group": group, "time": rng.exponential(size=40), "event": np.ones(40)}
     result = gosta.test(table, "mann-whitney", score="score", label="group", drop_missing=True)
-    assert (result.assumed["positive"], result.assumed["rows_dropped"], result.n) == ("control", 1, 39)
+    assert (result.assumed["positive"], result.assumed["rows_dropped"], result.n) == (
+        "control",
+        1,
+        39,
+    )
     assert result.warnings[0].startswith("the positive class is 'control'")
-    given = gosta.test(table, "mann-whitney", score="score", label="group", drop_missing=True, positive="case")
+    given = gosta.test(
+        table, "mann-whitney", score="score", label="group", drop_missing=True, positive="case"
+    )
     assert (given.assumed["positive"], given.warnings) == ("case", ())
     survival: dict[str, Any] = {"columns": ["time", "event"], "label": "group"}
     assert gosta.test(table, "log-rank", **survival).warnings == ()  # it has no direction
@@ -350,7 +411,9 @@ def test_what_was_assumed_is_said(
         "warning: the positive class is 'control'",
     ):
         assert text in shown
-    record = json.loads(run("test", file, "-s", "mann-whitney", "--label", "group", "--drop-missing", "--json")[1])
+    record = json.loads(
+        run("test", file, "-s", "mann-whitney", "--label", "group", "--drop-missing", "--json")[1]
+    )
     assert (record["assumed"]["rows_dropped"], len(record["warnings"])) == (1, 1)
 
 
@@ -362,4 +425,6 @@ def test_no_interval_has_a_width_of_zero() -> None:
     with pytest.raises(NumericalError, match="auc-difference has no interval here"):
         gosta.exact(alike, "auc-difference", columns=["a", "b"], label="ill", interval=0.95)
     with pytest.raises(NumericalError, match="energy-distance has no interval here"):
-        gosta.exact([1, 2, 3, 1, 2, 3.0], "energy-distance", label=[0, 0, 0, 1, 1, 1], interval=0.95)
+        gosta.exact(
+            [1, 2, 3, 1, 2, 3.0], "energy-distance", label=[0, 0, 0, 1, 1, 1], interval=0.95
+        )

@@ -23,7 +23,9 @@ def are_running(found: list[Status]) -> bool:
 
 
 def exchanges(found: list[Status], partners: list[str]) -> int:
-    return sum(one.exchanges for status in found for one in status.neighbours if one.name in partners)
+    return sum(
+        one.exchanges for status in found for one in status.neighbours if one.name in partners
+    )
 
 
 def is_silent(found: list[Status], name: str) -> bool:
@@ -49,8 +51,12 @@ def test_the_others_go_on_and_say_who_is_silent(network: Processes) -> None:
     network.running[SILENT].send_signal(signal.SIGSTOP)
     silent = network.wait(lambda found: is_silent(found, SILENT) and are_running(found), OTHERS)
     before = exchanges(silent, OTHERS)
-    network.wait(lambda found: exchanges(found, OTHERS) >= before + 200 and are_running(found), OTHERS)
-    view = next(view for view in view_network(network.folders[SILENT].parent) if view.name == SILENT)
+    network.wait(
+        lambda found: exchanges(found, OTHERS) >= before + 200 and are_running(found), OTHERS
+    )
+    view = next(
+        view for view in view_network(network.folders[SILENT].parent) if view.name == SILENT
+    )
     assert view.state == "no answer"
     assert "does not answer" in view.reason
     network.running[SILENT].send_signal(signal.SIGCONT)

@@ -25,15 +25,30 @@ from gosta.statistics import find
 from gosta.statistics import statistic as make_statistic
 
 RULES = [p for p in PROTOCOLS.values() if isinstance(p, Protocol)]
-STATISTICS = ["gini-mean-difference", "auc", "within-cluster-scatter", "kendall-tau", "mmd", "concordance-index"]
+STATISTICS = [
+    "gini-mean-difference",
+    "auc",
+    "within-cluster-scatter",
+    "kendall-tau",
+    "mmd",
+    "concordance-index",
+]
 GRAPHS = ["complete", "cycle", "star", "watts-strogatz"]
 every_rule = pytest.mark.parametrize("protocol", RULES, ids=lambda p: p.name)
 
 
 def estimand_of(name: str, n: int = 24) -> Estimand:
     rng = np.random.default_rng(n)
-    table = {"first": rng.normal(size=n), "second": np.round(rng.normal(size=n), 1), "label": np.arange(n) % 2}
-    table |= {"value": rng.gamma(2, 1, n), "time": rng.exponential(size=n), "event": rng.integers(0, 2, n)}
+    table = {
+        "first": rng.normal(size=n),
+        "second": np.round(rng.normal(size=n), 1),
+        "label": np.arange(n) % 2,
+    }
+    table |= {
+        "value": rng.gamma(2, 1, n),
+        "time": rng.exponential(size=n),
+        "event": rng.integers(0, 2, n),
+    }
     table |= {"score": rng.normal(size=n)}
     found = find(name)
     data = gosta.datasets.load(table)
@@ -148,7 +163,12 @@ def test_visitors_stay_a_permutation_of_the_data(protocol: Protocol, seed: int, 
 
 def test_averaging_keeps_its_sum_and_finds_the_value() -> None:
     trace = gosta.simulate(
-        "iris", "gini-mean-difference", graph="complete", protocol="averaging", iterations=6000, runs=3
+        "iris",
+        "gini-mean-difference",
+        graph="complete",
+        protocol="averaging",
+        iterations=6000,
+        runs=3,
     )
     np.testing.assert_allclose(trace.estimates.mean("node"), trace.target, rtol=1e-12)
     assert float(trace.error()["mean"][-1]) < 1e-9
@@ -172,8 +192,14 @@ def test_collecting_estimates_are_exact_over_the_observations_held() -> None:
     n, steps = 12, 25
     x = estimand_of("gini-mean-difference", n).x
     for name in ("flooding", "master-node"):
-        trace = gosta.simulate(x, "gini-mean-difference", graph="cycle", protocol=name, iterations=steps, runs=1)
-        arrays = {k.removeprefix(SNAPSHOT): v[0] for k, v in trace.resume_data.items() if k.startswith(SNAPSHOT)}
+        trace = gosta.simulate(
+            x, "gini-mean-difference", graph="cycle", protocol=name, iterations=steps, runs=1
+        )
+        arrays = {
+            k.removeprefix(SNAPSHOT): v[0]
+            for k, v in trace.resume_data.items()
+            if k.startswith(SNAPSHOT)
+        }
         for node in range(n):
             if name == "flooding":
                 held = arrays["held"][node, : arrays["size"][node]]
@@ -181,14 +207,17 @@ def test_collecting_estimates_are_exact_over_the_observations_held() -> None:
             else:
                 held = np.union1d(np.flatnonzero(arrays["sent"]), [node])
             mean = np.abs(x[held] - x[held].T).mean()
-            assert float(trace.estimates[0, -1, node]) == pytest.approx(mean * n / (n - 1), rel=1e-12)
+            assert float(trace.estimates[0, -1, node]) == pytest.approx(
+                mean * n / (n - 1), rel=1e-12
+            )
 
 
 def test_units_are_those_of_the_paper() -> None:
     d = 7
     wanted = {
         "tracking": 2 * (d + 3),
-        "carried-means": 2 * (d + 7),  # as tracking, the share counted, rows compared with, two means
+        "carried-means": 2
+        * (d + 7),  # as tracking, the share counted, rows compared with, two means
         "gosta-async": 2 * (d + 1),
         "gosta-sync": 2 * (d + 1),
         "u1": 2 * d,
@@ -203,7 +232,9 @@ def test_units_are_those_of_the_paper() -> None:
     assert isinstance(flooding, CollectingProtocol)
     assert isinstance(master, CollectingProtocol)
     assert flooding.sent(10, 100, d) == 10 * 2 * (d + 1)
-    assert [master.sent(t, 100, d) for t in (1, 3, 100, 200)] == [100 * d * k for k in (2, 4, 101, 101)]
+    assert [master.sent(t, 100, d) for t in (1, 3, 100, 200)] == [
+        100 * d * k for k in (2, 4, 101, 101)
+    ]
 
 
 def test_schedule_is_a_function_of_seed_run_and_block() -> None:
@@ -223,8 +254,12 @@ def test_schedule_is_a_function_of_seed_run_and_block() -> None:
 
 
 def test_estimates_do_not_depend_on_checkpoints_or_number_of_runs() -> None:
-    few = gosta.simulate("iris", "variance", graph="torus", iterations=200_000, runs=1, checkpoints=2)
-    many = gosta.simulate("iris", "variance", graph="torus", iterations=200_000, runs=4, checkpoints=50, clocks=True)
+    few = gosta.simulate(
+        "iris", "variance", graph="torus", iterations=200_000, runs=1, checkpoints=2
+    )
+    many = gosta.simulate(
+        "iris", "variance", graph="torus", iterations=200_000, runs=4, checkpoints=50, clocks=True
+    )
     np.testing.assert_array_equal(few.estimates[0, -1], many.estimates[0, -1])
     assert many.data["time"].values[:, -1] == pytest.approx(200_000 / many.info.edges, rel=0.02)
 
@@ -234,9 +269,15 @@ def test_weighted_edges_and_own_graphs() -> None:
     chain = np.array([(k, k + 1) for k in range(9)])
     weights = np.where(np.arange(9) == 4, 1e-9, 1.0)
     data = np.repeat([0.0, 1.0], 5)
-    even = gosta.simulate(data, "gini-mean-difference", graph=graphs.from_edges(chain), iterations=50_000, runs=2)
+    even = gosta.simulate(
+        data, "gini-mean-difference", graph=graphs.from_edges(chain), iterations=50_000, runs=2
+    )
     stuck = gosta.simulate(
-        data, "gini-mean-difference", graph=graphs.from_edges(chain, weights=weights), iterations=50_000, runs=2
+        data,
+        "gini-mean-difference",
+        graph=graphs.from_edges(chain, weights=weights),
+        iterations=50_000,
+        runs=2,
     )
     assert float(even.error()["mean"][-1]) < 0.1
     assert float(stuck.error()["mean"][-1]) == 1.0
@@ -245,7 +286,9 @@ def test_weighted_edges_and_own_graphs() -> None:
 def test_statistics_of_several_numbers() -> None:
     made = make_statistic(name="two-numbers")(lambda x, y: (abs(x[0] - y[0]), (x[0] - y[0]) ** 2))
     try:
-        trace = gosta.simulate("iris", made, columns="sepal width", graph="complete", iterations=30_000, runs=2)
+        trace = gosta.simulate(
+            "iris", made, columns="sepal width", graph="complete", iterations=30_000, runs=2
+        )
         assert trace.estimates.dims == ("run", "iteration", "node", "value")
         np.testing.assert_allclose(trace.target, gosta.exact("iris", made, columns="sepal width"))
         assert float(trace.error()["mean"][-1]) < 0.1
@@ -255,7 +298,11 @@ def test_statistics_of_several_numbers() -> None:
         STATISTICS.pop("two-numbers")
 
 
-@pytest.mark.parametrize("name", ["auc", "variance", "gini-mean-difference", "mann-whitney", "energy-distance"])
+@pytest.mark.parametrize(
+    "name", ["auc", "variance", "gini-mean-difference", "mann-whitney", "energy-distance"]
+)
 def test_target_is_the_exact_value(name: str) -> None:
-    trace = gosta.simulate("two-gaussians", name, columns="x", graph="complete", iterations=10, runs=1)
+    trace = gosta.simulate(
+        "two-gaussians", name, columns="x", graph="complete", iterations=10, runs=1
+    )
     assert trace.target == pytest.approx(gosta.exact("two-gaussians", name, columns="x"), rel=1e-12)

@@ -52,10 +52,14 @@ def test_sites_encode_rows_as_if_they_were_pooled(
     sites: list[Path], tmp_path: Path, statistic: str, fields: dict[str, Any]
 ) -> None:
     pooled_file = write(tmp_path / "all.csv", HEAD, *ROWS[0::2], ROWS[1], ROWS[3], ROWS[5])
-    chosen = gosta.datasets.load(pooled_file).select(fields.get("columns"), fields.get("label"), fields.get("score"))
+    chosen = gosta.datasets.load(pooled_file).select(
+        fields.get("columns"), fields.get("label"), fields.get("score")
+    )
     pooled = find(statistic).encode_rows(chosen, fields.get("options", {}))
     own = np.concatenate([read_rows(task(statistic, **fields), site) for site in sites])
-    if statistic == "mmd":  # rows in one place are centred, which leaves their differences as they are
+    if (
+        statistic == "mmd"
+    ):  # rows in one place are centred, which leaves their differences as they are
         own[:, :-1] -= own[:, :-1].mean(axis=0)
     np.testing.assert_allclose(own, pooled, rtol=0, atol=1e-12 if statistic == "mmd" else 0)
 
@@ -66,7 +70,10 @@ def test_sites_encode_rows_as_if_they_were_pooled(
     [
         ("auc", {"columns": ("risk", "age")}),
         ("mmd", {"columns": ("risk", "age")}),
-        ("within-cluster-scatter", {"columns": ("risk", "age"), "options": {"centroids": "class-means"}}),
+        (
+            "within-cluster-scatter",
+            {"columns": ("risk", "age"), "options": {"centroids": "class-means"}},
+        ),
     ],
 )
 def test_encodings_that_depend_on_other_rows_are_rejected(
@@ -74,7 +81,9 @@ def test_encodings_that_depend_on_other_rows_are_rejected(
 ) -> None:
     assert sites
     write(tmp_path / "all.csv", HEAD, *ROWS)
-    with pytest.raises(InputError, match=r"depends on other rows|name one score column|give one: bandwidth"):
+    with pytest.raises(
+        InputError, match=r"depends on other rows|name one score column|give one: bandwidth"
+    ):
         read_rows(task(statistic, **CLASSES, **fields), tmp_path / f"{file}.csv")
 
 
@@ -90,25 +99,37 @@ def test_declared_classes_determine_the_encoding(tmp_path: Path) -> None:
         x = read_rows(task("auc", score="risk", label="ill", classes=declared), numbers)
         assert x.tolist() == [[0.5, 1.0], [0.25, -1.0]]
     flags = write(tmp_path / "f.csv", "risk,ill", "0.5,true", "0.25,false")
-    assert read_rows(task("auc", score="risk", label="ill", classes=("true", "false")), flags)[:, 1].tolist() == [-1, 1]
+    assert read_rows(task("auc", score="risk", label="ill", classes=("true", "false")), flags)[
+        :, 1
+    ].tolist() == [-1, 1]
 
 
 @pytest.mark.parametrize(
     ("lines", "fields", "message"),
     [
-        (["1,maybe"], {"classes": ("no", "yes")}, r"class 'maybe' \(first in row 1\), which is none of .*: no, yes"),
+        (
+            ["1,maybe"],
+            {"classes": ("no", "yes")},
+            r"class 'maybe' \(first in row 1\), which is none of .*: no, yes",
+        ),
         (["1,no", "2,yes"], {}, "declare these for all sites"),
         (["1,no"], {"classes": ("no",)}, "needs two classes"),
         (["1,no"], {"classes": ("1", "01")}, "each class"),
         (["1e51,no"], {"classes": ("no", "yes")}, "use larger units"),
         ([",no"], {"classes": ("no", "yes")}, "missing"),
-        ([",no"], {"classes": ("no", "yes"), "drop_missing": True}, "needs at least one complete row, .* has 0"),
+        (
+            [",no"],
+            {"classes": ("no", "yes"), "drop_missing": True},
+            "needs at least one complete row, .* has 0",
+        ),
         ([], {"classes": ("no", "yes")}, "has no rows"),
         (["x,no"], {"classes": ("no", "yes")}, "where a number is needed"),
         (["1,no"], {"classes": ("no", "yes"), "options": {"nosuch": 1}}, "has no option 'nosuch'"),
     ],
 )
-def test_invalid_data_files(tmp_path: Path, lines: list[str], fields: dict[str, Any], message: str) -> None:
+def test_invalid_data_files(
+    tmp_path: Path, lines: list[str], fields: dict[str, Any], message: str
+) -> None:
     data = write(tmp_path / "data.csv", "risk,ill", *lines)
     with pytest.raises(InputError, match=message):
         read_rows(task("auc", score="risk", label="ill", **fields), data)

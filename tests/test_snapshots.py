@@ -17,7 +17,9 @@ KEY = b"k" * 32
 
 
 def digests(rows: Any, people: Any = None, key: bytes = KEY) -> list[bytes]:
-    return [*block_digests(LAYOUT, take_snapshot(np.array(rows), LAYOUT, people, 0.0), key).values()]
+    return [
+        *block_digests(LAYOUT, take_snapshot(np.array(rows), LAYOUT, people, 0.0), key).values()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,9 @@ def digests(rows: Any, people: Any = None, key: bytes = KEY) -> list[bytes]:
     ],
 )
 def test_changed_rows_are_counted(rows: list[list[float]], changed: int) -> None:
-    assert [count_changes(*pair) for pair in zip(digests(ROWS), digests(rows), strict=True)] == [changed]
+    assert [count_changes(*pair) for pair in zip(digests(ROWS), digests(rows), strict=True)] == [
+        changed
+    ]
 
 
 def test_who_lacks_the_key_learns_nothing_from_digests() -> None:
@@ -47,8 +51,13 @@ def test_who_lacks_the_key_learns_nothing_from_digests() -> None:
         ([0, 1, 2, 3, 3], ["ann", "ann", "bob", "bob", "cy"], [1, 1]),
     ],
 )
-def test_changed_people_are_counted_without_their_names(rows: list[int], people: list[str], changed: list[int]) -> None:
-    before, after = digests(ROWS, ["ann", "ann", "bob", "bob"]), digests(np.array(ROWS)[rows], people)
+def test_changed_people_are_counted_without_their_names(
+    rows: list[int], people: list[str], changed: list[int]
+) -> None:
+    before, after = (
+        digests(ROWS, ["ann", "ann", "bob", "bob"]),
+        digests(np.array(ROWS)[rows], people),
+    )
     assert [count_changes(*pair) for pair in zip(before, after, strict=True)] == changed
 
 

@@ -49,7 +49,9 @@ def test_two_lists_with_one_serial_number_stop_all_contributions(net: Path) -> N
         assert "signed two member lists with the serial number 1" in found[0].list_conflict
         epoch = max(one.epoch for one in found)
         assert gosta("network", "epoch", net / "node-0").returncode == 0
-        processes.wait(lambda all_: all(one.epoch > epoch and one.state == "suppressed" for one in all_))
+        processes.wait(
+            lambda all_: all(one.epoch > epoch and one.state == "suppressed" for one in all_)
+        )
         shown = gosta("status", net / "node-0").stdout
         assert "two member lists" in " ".join(shown.split())
         processes.stop()
@@ -58,7 +60,9 @@ def test_two_lists_with_one_serial_number_stop_all_contributions(net: Path) -> N
 
 
 def test_a_list_with_another_serial_number_is_no_conflict() -> None:
-    network = SumNetwork([np.random.default_rng(0).random((12, 1)) for _ in range(3)], [(0, 1), (1, 2), (0, 2)])
+    network = SumNetwork(
+        [np.random.default_rng(0).random((12, 1)) for _ in range(3)], [(0, 1), (1, 2), (0, 2)]
+    )
     network.clock.run(5.0)
     network.remove_member("node-2")
     network.clock.run(20.0)

@@ -66,7 +66,9 @@ def expected(grid: Study, folder: Path) -> pd.DataFrame:
     return numbers(grid, run_study(grid, folder / "expected", workers=1))
 
 
-def test_every_combination_is_a_job_with_the_numbers_of_simulate(grid: Study, expected: pd.DataFrame) -> None:
+def test_every_combination_is_a_job_with_the_numbers_of_simulate(
+    grid: Study, expected: pd.DataFrame
+) -> None:
     assert len(grid.jobs) == 2**5
     assert len({job.key for job in grid.jobs}) == 2**5
     job = grid.jobs[-1]
@@ -81,9 +83,9 @@ def test_every_combination_is_a_job_with_the_numbers_of_simulate(grid: Study, ex
     assert rows["units"].tolist() == trace.units.tolist()
     assert rows["estimate"].tolist() == trace.data["estimate"].mean("run").values.tolist()
     assert set(rows["exact"]) == {trace.target}
-    assert set(zip(rows["graph"], rows["protocol"], rows["n"], rows["seed"], rows["runs"], strict=True)) == {
-        ("cycle", "u2", 80, 1, 2)
-    }
+    assert set(
+        zip(rows["graph"], rows["protocol"], rows["n"], rows["seed"], rows["runs"], strict=True)
+    ) == {("cycle", "u2", 80, 1, 2)}
 
 
 def test_result_folder_is_one_data_set(grid: Study, folder: Path, expected: pd.DataFrame) -> None:
@@ -91,11 +93,14 @@ def test_result_folder_is_one_data_set(grid: Study, folder: Path, expected: pd.D
     read_back = pd.read_parquet(folder / "expected")
     keys = ["job", "iteration"]
     pd.testing.assert_frame_equal(
-        read_back.sort_values(keys, ignore_index=True), expected.sort_values(keys, ignore_index=True)
+        read_back.sort_values(keys, ignore_index=True),
+        expected.sort_values(keys, ignore_index=True),
     )
 
 
-def test_two_workers_give_the_same_numbers_as_one(grid: Study, expected: pd.DataFrame, tmp_path: Path) -> None:
+def test_two_workers_give_the_same_numbers_as_one(
+    grid: Study, expected: pd.DataFrame, tmp_path: Path
+) -> None:
     pd.testing.assert_frame_equal(numbers(grid, run_study(grid, tmp_path, workers=2)), expected)
 
 
@@ -110,7 +115,9 @@ def test_jobs_that_an_engine_does_not_support_are_compiled(
 
     made: list[str] = []
     monkeypatch.setitem(ENGINES, "one", reference_of_one_protocol)
-    pd.testing.assert_frame_equal(numbers(grid, run_study(grid, tmp_path, workers=1, engine="one")), expected)
+    pd.testing.assert_frame_equal(
+        numbers(grid, run_study(grid, tmp_path, workers=1, engine="one")), expected
+    )
     assert len(made) == sum(job["protocol"] == grid.jobs[0]["protocol"] for job in grid.jobs)
 
 
@@ -158,21 +165,35 @@ def cluster() -> Iterator[Any]:
         pytest.MonkeyPatch.context() as patch,
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            host="127.0.0.1",
         ) as started,
     ):
-        patch.setattr(backends, "WORKER_TIMEOUT_SECONDS", 180)  # workers that were killed start again at leisure
+        patch.setattr(
+            backends, "WORKER_TIMEOUT_SECONDS", 180
+        )  # workers that were killed start again at leisure
         yield started
 
 
-def test_workers_without_the_package_are_rejected(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_without_the_package_are_rejected(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(backends, "PACKAGE", "no-such-package")
-    with pytest.raises(ClusterError, match=r"workers cannot run the jobs .* install the same gosta there"):
+    with pytest.raises(
+        ClusterError, match=r"workers cannot run the jobs .* install the same gosta there"
+    ):
         list(backends.run_on_dask(iter([]), cluster.scheduler_address))
 
 
 def test_killed_worker_of_a_cluster_changes_no_numbers(
-    grid: Study, expected: pd.DataFrame, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    grid: Study,
+    expected: pd.DataFrame,
+    cluster: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     victims = [nanny.process.pid for nanny in cluster.workers.values()][:1]
     write = ResultFolder.write
@@ -190,7 +211,10 @@ def test_killed_worker_of_a_cluster_changes_no_numbers(
 
 
 def test_job_that_kills_every_worker_fails_alone(cluster: Any) -> None:
-    tasks: list[Task[int]] = [Task(0, partial(os._exit, 1)), *(Task(k, partial(int, k)) for k in range(1, 6))]
+    tasks: list[Task[int]] = [
+        Task(0, partial(os._exit, 1)),
+        *(Task(k, partial(int, k)) for k in range(1, 6)),
+    ]
     results = backends.run_on_dask(iter(tasks), cluster.scheduler_address)
     found = dict(results)
     assert isinstance(found.pop(0), Failure)
@@ -205,9 +229,15 @@ def test_clusters_take_statistics_graphs_and_protocols_themselves(cluster: Any) 
 
     own = gosta.statistic(name="cluster-gap")(gap)
     gosta.statistics.STATISTICS.pop("cluster-gap")
-    settings: dict[str, Any] = {"graph": gosta.graphs.torus(10, 15), "protocol": gosta.protocols.find("u2"), "runs": 1}
+    settings: dict[str, Any] = {
+        "graph": gosta.graphs.torus(10, 15),
+        "protocol": gosta.protocols.find("u2"),
+        "runs": 1,
+    }
     with Client(cluster.scheduler_address, set_as_default=False) as client:
-        trace = client.submit(gosta.simulate, gosta.datasets.load("iris"), own, **settings, pure=False).result()
+        trace = client.submit(
+            gosta.simulate, gosta.datasets.load("iris"), own, **settings, pure=False
+        ).result()
     assert trace.data.equals(gosta.simulate("iris", own, **settings).data)
 
 
@@ -215,22 +245,34 @@ def test_cluster_without_workers_is_rejected(monkeypatch: pytest.MonkeyPatch) ->
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(backends, "WORKER_TIMEOUT_SECONDS", 0.2)
     with (
-        distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as empty,
-        pytest.raises(ClusterError, match=r"no worker started within .* start some: dask worker tcp://"),
+        distributed.LocalCluster(
+            n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+        ) as empty,
+        pytest.raises(
+            ClusterError, match=r"no worker started within .* start some: dask worker tcp://"
+        ),
     ):
         list(backends.run_on_dask(iter([]), empty.scheduler_address))
 
 
-def test_ray_gives_the_same_numbers(grid: Study, folder: Path, expected: pd.DataFrame, tmp_path: Path) -> None:
+def test_ray_gives_the_same_numbers(
+    grid: Study, folder: Path, expected: pd.DataFrame, tmp_path: Path
+) -> None:
     pytest.importorskip("ray")
-    done = command("sweep", folder / "study.toml", "--backend", "ray", "--out", "results", folder=tmp_path)
+    done = command(
+        "sweep", folder / "study.toml", "--backend", "ray", "--out", "results", folder=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     pd.testing.assert_frame_equal(ResultFolder(tmp_path / "results").frame(grid.jobs), expected)
 
 
 def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gosta", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder
+        [sys.executable, "-m", "gosta", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
     )
 
 
@@ -281,11 +323,16 @@ def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
     outcome = run_study(study, tmp_path / "study-results", workers=1)
     assert (outcome.finished_before, len(outcome.failed)) == (3, 5)
     records = summary.records(study.jobs, outcome.results.frame(study.jobs), outcome.failed)
-    assert ["failed" in record for record in records] == [job.key in outcome.failed for job in study.jobs]
+    assert ["failed" in record for record in records] == [
+        job.key in outcome.failed for job in study.jobs
+    ]
     written(tmp_path, 'data = "iris"\nstatistic = "spearman-rho"\nprotocol = "u2"\n', "none.toml")
     none = command("sweep", "none.toml", folder=tmp_path)
     assert none.returncode == 2
-    assert none.stderr == "gosta: none.toml: none of its 1 jobs could be computed; see the reasons above\n"
+    assert (
+        none.stderr
+        == "gosta: none.toml: none of its 1 jobs could be computed; see the reasons above\n"
+    )
 
 
 def test_files_of_the_user_are_sent_with_the_jobs(tmp_path: Path) -> None:
@@ -297,9 +344,7 @@ def test_files_of_the_user_are_sent_with_the_jobs(tmp_path: Path) -> None:
 def f(x, y): return abs(x[0] - y[0])
 """
     (tmp_path / "own.py").write_text(own)
-    text = (
-        'data = "x.csv"\nstatistic = "own.py:sweep-gap"\ngraph = ["ring.edges", "complete"]\ncolumns = "a"\nruns = 1\n'
-    )
+    text = 'data = "x.csv"\nstatistic = "own.py:sweep-gap"\ngraph = ["ring.edges", "complete"]\ncolumns = "a"\nruns = 1\n'
     study = written(tmp_path, text + "checkpoints = 3\n")
     outcome = run_study(study, tmp_path / "out", workers=2)
     assert not outcome.failed
@@ -354,7 +399,9 @@ BASE = 'data = "iris"\nstatistic = "variance"\n'
         ("a = " + "[" * 5000, "study.toml is not TOML"),
     ],
 )  # fmt: skip
-def test_invalid_studies_are_rejected(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_studies_are_rejected(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("study.toml").write_text(text)
     with pytest.raises(InputError) as caught:
@@ -363,7 +410,9 @@ def test_invalid_studies_are_rejected(text: str, message: str, tmp_path: Path, m
     assert "\n" not in str(caught.value)
 
 
-def test_invalid_arguments_of_sweep_are_rejected(grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_arguments_of_sweep_are_rejected(
+    grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def rejected(kind: type[GostaError], message: str, **settings: Any) -> None:
         with pytest.raises(kind, match=message):
             run_study(grid, tmp_path / "out", **settings)
@@ -375,16 +424,30 @@ def test_invalid_arguments_of_sweep_are_rejected(grid: Study, tmp_path: Path, mo
     rejected(InputError, "unknown engine 'cpu'; did you mean 'gpu'", engine="cpu")
     rejected(InputError, "workers = 2 requires --backend local", backend="ray", workers=2)
     monkeypatch.setattr(backends, "CONNECT_TIMEOUT_SECONDS", 0.2)
-    rejected(ClusterError, "no Dask scheduler answers there", backend="dask", scheduler="tcp://127.0.0.1:9")
+    rejected(
+        ClusterError,
+        "no Dask scheduler answers there",
+        backend="dask",
+        scheduler="tcp://127.0.0.1:9",
+    )
     rejected(ClusterError, "no Dask scheduler answers there", backend="dask", scheduler="head")
     for package, backend in (("distributed", "dask"), ("ray", "ray")):
         monkeypatch.setitem(sys.modules, package, None)
-        rejected(MissingExtraError, rf"pip install 'gosta\[{backend}\]'", backend=backend, scheduler="tcp://head:1")
+        rejected(
+            MissingExtraError,
+            rf"pip install 'gosta\[{backend}\]'",
+            backend=backend,
+            scheduler="tcp://head:1",
+        )
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot write into the folder .*file"):
         run_study(grid, tmp_path / "file")
     (tmp_path / "latin.toml").write_bytes(b"data = '\xe9'")
-    for name, message in (("latin.toml", "not text in UTF-8"), ("none.toml", "no such file"), (".", "is not a file")):
+    for name, message in (
+        ("latin.toml", "not text in UTF-8"),
+        ("none.toml", "no such file"),
+        (".", "is not a file"),
+    ):
         with pytest.raises(InputError, match=message):
             read(tmp_path / name)
 
@@ -396,7 +459,10 @@ def test_invalid_command_lines_are_rejected(tmp_path: Path) -> None:
         (("study.toml", "--plot", "a.docx"), "must end in .png, .svg or .pdf"),
         (("study.toml", "--out", "no/where"), "there is no folder no"),
         (("study.toml", "--backend", "slurm"), "must be local or dask or ray"),
-        (("study.toml", "--against", "n"), "against = 'n' is not a number that is swept; choose from: iterations"),
+        (
+            ("study.toml", "--against", "n"),
+            "against = 'n' is not a number that is swept; choose from: iterations",
+        ),
     ]:
         done = command("sweep", *arguments, folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
@@ -419,9 +485,18 @@ def test_plot_has_a_panel_for_each_statistic_and_graph(grid: Study, expected: pd
     figure = plotting.draw(expected, "grid", grid)[0, 0].figure
     assert [ax.get_title() for ax in figure.axes] == ["complete", "cycle", "", ""]
     assert [len(ax.lines) for ax in figure.axes] == [4] * 4
-    assert [text.get_text() for text in figure.legends[0].texts] == ["gosta-async", "u2", "n = 50", "n = 80"]
-    alone = expected[(expected["n"] == 50) & (expected["graph"] == "cycle")].assign(error=0.0, spacing="log")
-    few = Study([job for job in grid.jobs if job["n"] == 50 and job["graph"] == "cycle"], grid.loaded)
+    assert [text.get_text() for text in figure.legends[0].texts] == [
+        "gosta-async",
+        "u2",
+        "n = 50",
+        "n = 80",
+    ]
+    alone = expected[(expected["n"] == 50) & (expected["graph"] == "cycle")].assign(
+        error=0.0, spacing="log"
+    )
+    few = Study(
+        [job for job in grid.jobs if job["n"] == 50 and job["graph"] == "cycle"], grid.loaded
+    )
     assert plotting.draw(alone, "zero", few).shape == (2, 1)
 
 

@@ -77,15 +77,35 @@ class Machine:
         self._folder, self._group = folder, f"gosta-test-{uuid.uuid4().hex}"
         packages = sysconfig.get_paths()["purelib"]
         kinds = ["--mount", "--pid", "--net", "--uts", "--ipc"]
-        command = ["unshare", *kinds, "--fork", "--kill-child", "--propagation", "private", "sh", "-c", SETUP, "sh"]
-        arguments = [str(folder), sys.base_prefix, packages, str(ROOT / "src"), str(UNIT), self._group]
+        command = [
+            "unshare",
+            *kinds,
+            "--fork",
+            "--kill-child",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            SETUP,
+            "sh",
+        ]
+        arguments = [
+            str(folder),
+            sys.base_prefix,
+            packages,
+            str(ROOT / "src"),
+            str(UNIT),
+            self._group,
+        ]
         self._log = (folder.parent / "machine.log").open("w+")
         self._holder = subprocess.Popen([*command, *arguments], stdout=self._log, stderr=self._log)
 
     def start(self) -> None:
         wait_until(lambda: self._is_ready() or self._holder.poll() is not None)
         if self._holder.poll() is not None:
-            pytest.skip(f"systemd cannot be started in a namespace here: {Path(self._log.name).read_text()[-300:]}")
+            pytest.skip(
+                f"systemd cannot be started in a namespace here: {Path(self._log.name).read_text()[-300:]}"
+            )
 
     def _is_ready(self) -> bool:
         inside = psutil.Process(self._holder.pid).children()
@@ -95,8 +115,21 @@ class Machine:
         return self.run("systemctl", "is-system-running").stdout.strip() in ("running", "degraded")
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        enter = ["nsenter", "--target", str(self._pid), "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--"]
-        return subprocess.run([*enter, *command], capture_output=True, text=True, timeout=60, check=False)
+        enter = [
+            "nsenter",
+            "--target",
+            str(self._pid),
+            "--mount",
+            "--pid",
+            "--net",
+            "--uts",
+            "--ipc",
+            "--cgroup",
+            "--",
+        ]
+        return subprocess.run(
+            [*enter, *command], capture_output=True, text=True, timeout=60, check=False
+        )
 
     def show(self, unit: str, name: str) -> str:
         """Return a property of a unit."""
@@ -108,7 +141,9 @@ class Machine:
         self._log.close()
         remove = ["unshare", "--mount", "--propagation", "private", "sh", "-c", REMOVE_GROUP, "sh"]
         arguments = [*remove, str(self._folder), self._group]
-        wait_until(lambda: subprocess.run(arguments, capture_output=True, check=False).returncode == 0)
+        wait_until(
+            lambda: subprocess.run(arguments, capture_output=True, check=False).returncode == 0
+        )
 
 
 @pytest.fixture
@@ -129,9 +164,13 @@ def test_nodes_as_services(machine: Machine) -> None:
     """They run with all restrictions of the unit; one that hangs is restarted, one whose files are wrong is not."""
     started = machine.run("systemctl", "start", *NODES)
     assert started.returncode == 0, machine.run("journalctl", "--no-pager").stdout
-    wait_until(lambda: machine.show(NODES[0], "StatusText").startswith("running, 3 of 3 sites, epoch "))
+    wait_until(
+        lambda: machine.show(NODES[0], "StatusText").startswith("running, 3 of 3 sites, epoch ")
+    )
     pid = machine.show(NODES[0], "MainPID")
-    rights = machine.run("grep", "-E", "^(Uid|CapBnd|NoNewPrivs|Seccomp):", f"/proc/{pid}/status").stdout.split()
+    rights = machine.run(
+        "grep", "-E", "^(Uid|CapBnd|NoNewPrivs|Seccomp):", f"/proc/{pid}/status"
+    ).stdout.split()
     assert rights[1] == machine.run("id", "-u", "gosta").stdout.strip()
     assert rights[-6:] == ["CapBnd:", "0" * 16, "NoNewPrivs:", "1", "Seccomp:", "2"]
     asked = machine.run("/opt/gosta/bin/gosta", "network", "epoch", "/var/lib/gosta/node-1")

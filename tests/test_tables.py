@@ -81,7 +81,9 @@ def test_engines_agree_to_the_last_bit(name: str, protocol: str, nodes: int | No
     setting = make_setting(protocol, data, name, "cycle", 0, {}, **more)
     if not setting.placement.has_tables and setting.estimand.tracked.local is None:
         return
-    edges = graphs.make("watts-strogatz", setting.placement.nodes).draw(np.random.default_rng(1), 300)
+    edges = graphs.make("watts-strogatz", setting.placement.nodes).draw(
+        np.random.default_rng(1), 300
+    )
     found = []
     for engine in (ReferenceEngine(setting, 0), TableEngine(setting, 0)):
         batch: Any = engine.start([0])
@@ -92,13 +94,17 @@ def test_engines_agree_to_the_last_bit(name: str, protocol: str, nodes: int | No
         np.testing.assert_array_equal(reference, compiled)
 
 
-def test_small_nodes_forget_old_homes_alike_in_both_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_nodes_forget_old_homes_alike_in_both_engines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for module in ("estimation.exchange", "simulation.engines.compiled.one_row"):
         monkeypatch.setattr(f"gosta.{module}.RECENT_HOMES_PER_ROW", 1)
     monkeypatch.setattr("gosta.estimation.exchange.MIN_RECENT_HOMES", 3)
     values = np.random.default_rng(2).gamma(2, 1, 60)
     for nodes in (None, 20):
-        setting = make_setting("tracking", values, "gini-mean-difference", "complete", 0, {}, nodes=nodes)
+        setting = make_setting(
+            "tracking", values, "gini-mean-difference", "complete", 0, {}, nodes=nodes
+        )
         found = []
         for name in ("reference", "compiled"):
             engine = engines.find(name)(setting, 0)
@@ -115,7 +121,14 @@ def test_estimates_converge_to_the_value_over_all_rows(name: str, how: dict[str,
     """However uneven and different the nodes are: no bias is left after 60 000 exchanges."""
     columns = COLUMNS[name]
     trace = gosta.simulate(
-        PATIENTS, name, columns=columns, graph="complete", iterations=60_000, runs=4, checkpoints=3, **how
+        PATIENTS,
+        name,
+        columns=columns,
+        graph="complete",
+        iterations=60_000,
+        runs=4,
+        checkpoints=3,
+        **how,
     )
     assert trace.target == pytest.approx(gosta.exact(PATIENTS, name, columns=columns), rel=1e-12)
     assert float(trace.error()["mean"][-1]) < 0.01
@@ -125,7 +138,13 @@ def test_a_sample_of_large_tables_is_right_on_average() -> None:
     """Rows sorted by their value and nodes far larger than samples: the mean over runs finds the exact value."""
     data = np.sort(np.random.default_rng(1).gamma(2, 1, 40 * MAX_SAMPLE_ROWS))
     trace = gosta.simulate(
-        data, "gini-mean-difference", nodes=5, graph="cycle", iterations=20_000, runs=8, checkpoints=2
+        data,
+        "gini-mean-difference",
+        nodes=5,
+        graph="cycle",
+        iterations=20_000,
+        runs=8,
+        checkpoints=2,
     )
     assert float(trace.data["estimate"][:, -1].mean()) == pytest.approx(trace.target, rel=2e-3)
 
@@ -147,16 +166,33 @@ def test_two_nodes_are_enough(name: str) -> None:
     assert float(trace.error()["mean"][-1]) < 0.01
 
 
-@pytest.mark.parametrize("name", ["auc", "gini-mean-difference", "gini-index", "within-cluster-scatter"])
+@pytest.mark.parametrize(
+    "name", ["auc", "gini-mean-difference", "gini-index", "within-cluster-scatter"]
+)
 def test_incomplete_rows_are_left_out_of_the_right_sites(name: str) -> None:
-    frame = pd.DataFrame(PATIENTS).astype({"hospital": object, "label": object}).drop(columns="score")
-    frame.loc[[3, 50], "second"], frame.loc[[10, 60], "hospital"], frame.loc[[20, 70], "label"] = np.nan, None, None
+    frame = (
+        pd.DataFrame(PATIENTS).astype({"hospital": object, "label": object}).drop(columns="score")
+    )
+    frame.loc[[3, 50], "second"], frame.loc[[10, 60], "hospital"], frame.loc[[20, 70], "label"] = (
+        np.nan,
+        None,
+        None,
+    )
     used = ["second"] if name.startswith("gini") else ["second", "label"]
     trace = gosta.simulate(
-        frame, name, columns="second", by="hospital", drop_missing=True, graph="complete", iterations=9, runs=1
+        frame,
+        name,
+        columns="second",
+        by="hospital",
+        drop_missing=True,
+        graph="complete",
+        iterations=9,
+        runs=1,
     )
     whole = frame.dropna(subset=[*used, "hospital"])
-    wanted = [gosta.exact(own[used], name, columns="second") for _, own in whole.groupby("hospital")]
+    wanted = [
+        gosta.exact(own[used], name, columns="second") for _, own in whole.groupby("hospital")
+    ]
     assert trace.info.local_values[0] == pytest.approx(tuple(wanted))
     assert trace.target == pytest.approx(gosta.exact(whole[used], name, columns="second"))
 
@@ -166,7 +202,11 @@ def test_rows_are_at_the_node_of_their_sites_name(tmp_path: Path) -> None:
     common: dict[str, Any] = {"by": "hospital", "runs": 1}
     star = [("d", "b"), ("d", "a"), ("d", "c")]
     (tmp_path / "star.csv").write_text("\n".join(",".join(pair) for pair in star))
-    for graph in (networkx.Graph(star), str(tmp_path / "star.csv"), [(str(tmp_path / "star.csv"), 0), ("cycle", 5)]):
+    for graph in (
+        networkx.Graph(star),
+        str(tmp_path / "star.csv"),
+        [(str(tmp_path / "star.csv"), 0), ("cycle", 5)],
+    ):
         trace = gosta.simulate(PATIENTS, "auc", graph=graph, iterations=9, **common)
         assert trace.resume_data["edges"].tolist() == [[3, 1], [3, 0], [3, 2]]
         assert trace.estimates["node"].values.tolist() == ["a", "b", "c", "d"]
@@ -178,15 +218,25 @@ def test_rows_are_at_the_node_of_their_sites_name(tmp_path: Path) -> None:
     longer.report(tmp_path / "run.html")
     assert '"node_names":["a","b","c","d"]' in (tmp_path / "run.html").read_text(encoding="utf-8")
     data = gosta.datasets.load(PATIENTS)
-    network = plan.for_data(plan.Goal("auc"), data, str(tmp_path / "star.csv"), None, None, "hospital", 0)
+    network = plan.for_data(
+        plan.Goal("auc"), data, str(tmp_path / "star.csv"), None, None, "hospital", 0
+    )
     assert (network.sites, network.edges[0]) == (("a", "b", "c", "d"), (3, 1))
 
     # Sites that are numbers: by number where the graph has the same, in their order where it is numbered from 0.
     numbered = PATIENTS | {"hospital": np.array([7, 8, 9])[np.arange(N) % 3]}
-    for nodes, edges in (((9, 7, 8), [[2, 0], [0, 1]]), ((0, 1, 2), [[0, 1], [1, 2]]), ((3, 4, 5), [[0, 1], [1, 2]])):
-        trace = gosta.simulate(numbered, "auc", graph=networkx.path_graph(nodes), iterations=9, **common)
+    for nodes, edges in (
+        ((9, 7, 8), [[2, 0], [0, 1]]),
+        ((0, 1, 2), [[0, 1], [1, 2]]),
+        ((3, 4, 5), [[0, 1], [1, 2]]),
+    ):
+        trace = gosta.simulate(
+            numbered, "auc", graph=networkx.path_graph(nodes), iterations=9, **common
+        )
         assert (trace.resume_data["edges"].tolist(), trace.node_names) == (edges, ["7", "8", "9"])
-    with pytest.raises(gosta.InputError, match=r"only the graph has x, only the data a; use the same names"):
+    with pytest.raises(
+        gosta.InputError, match=r"only the graph has x, only the data a; use the same names"
+    ):
         gosta.simulate(PATIENTS, "auc", graph=networkx.path_graph(list("dbcx")), **common)
     with pytest.raises(gosta.InputError, match=r"has 5 nodes \(d, b, c, a, x\) where 4 are needed"):
         gosta.simulate(PATIENTS, "auc", graph=networkx.path_graph(list("dbcax")), **common)
@@ -197,7 +247,11 @@ def test_rows_are_at_the_node_of_their_sites_name(tmp_path: Path) -> None:
 
 
 def test_few_nodes_are_all_neighbours_by_default() -> None:
-    for how, graph in (({"nodes": 4}, "complete"), ({"by": "hospital"}, "complete"), ({"nodes": 9}, "watts-strogatz")):
+    for how, graph in (
+        ({"nodes": 4}, "complete"),
+        ({"by": "hospital"}, "complete"),
+        ({"nodes": 9}, "watts-strogatz"),
+    ):
         trace = gosta.simulate(PATIENTS, "auc", iterations=5, runs=1, engine="reference", **how)
         assert trace.info.graph == graph
     goal, data = plan.Goal("auc"), gosta.datasets.load(PATIENTS)
@@ -208,8 +262,12 @@ def test_few_nodes_are_all_neighbours_by_default() -> None:
 def test_columns_that_were_chosen_stay_chosen() -> None:
     chosen = gosta.datasets.load("breast-cancer").select(columns="mean area")
     trace = gosta.simulate(chosen, "auc", by="mean radius", nodes=20, iterations=10, runs=1)
-    assert trace.target == pytest.approx(gosta.exact("breast-cancer", "auc", columns="mean area"), rel=1e-12)
-    all_columns = gosta.simulate("breast-cancer", "auc", by="mean radius", nodes=20, iterations=10, runs=1)
+    assert trace.target == pytest.approx(
+        gosta.exact("breast-cancer", "auc", columns="mean area"), rel=1e-12
+    )
+    all_columns = gosta.simulate(
+        "breast-cancer", "auc", by="mean radius", nodes=20, iterations=10, runs=1
+    )
     assert all_columns.target == pytest.approx(gosta.exact("breast-cancer", "auc"), rel=1e-12)
     names = np.arange(569) % 7
     apart = gosta.simulate("breast-cancer", "auc", by=names, iterations=10, runs=1)

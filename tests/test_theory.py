@@ -42,7 +42,11 @@ FORMULAS = [
 def plain_laplacian(graph: Graph) -> Floats:
     """Build the Laplacian from the edge list, by definition."""
     n = graph.n
-    edges = graph.edges if graph.edges is not None else np.array([(i, j) for i in range(n) for j in range(i)])
+    edges = (
+        graph.edges
+        if graph.edges is not None
+        else np.array([(i, j) for i in range(n) for j in range(i)])
+    )
     weights = np.ones(len(edges)) if graph.weights is None else graph.weights
     out = np.zeros((n, n))
     for (i, j), w in zip(edges, weights, strict=True):
@@ -81,7 +85,8 @@ def test_watts_strogatz_gaps_agree_with_networkx_graphs() -> None:
     for n, low, high in ((1599, 1.8e-5, 4.6e-5), (1260, 2.8e-5, 6.2e-5)):
         ours = [theory.spectral_gap("watts-strogatz", n=n, seed=seed) for seed in range(8)]
         theirs = [
-            theory.spectral_gap(nx.connected_watts_strogatz_graph(n, 5, 0.3, seed=seed), n=n) for seed in range(8)
+            theory.spectral_gap(nx.connected_watts_strogatz_graph(n, 5, 0.3, seed=seed), n=n)
+            for seed in range(8)
         ]
         assert low < min(ours) < max(ours) < high
         assert np.median(ours) == pytest.approx(np.median(theirs), rel=0.2)
@@ -104,18 +109,28 @@ def test_gap_equals_networkx_and_the_dense_solver(seed: int, weighted: bool) -> 
     other = nx.Graph()
     weights = np.ones(graph.m) if graph.weights is None else graph.weights
     assert graph.edges is not None
-    other.add_weighted_edges_from((int(i), int(j), w) for (i, j), w in zip(graph.edges, weights, strict=True))
-    theirs = nx.laplacian_spectrum(other)[1] / (2 * weights.sum())  # its iterative solvers can miss the second mode
+    other.add_weighted_edges_from(
+        (int(i), int(j), w) for (i, j), w in zip(graph.edges, weights, strict=True)
+    )
+    theirs = nx.laplacian_spectrum(other)[1] / (
+        2 * weights.sum()
+    )  # its iterative solvers can miss the second mode
     dense = np.linalg.eigvalsh(plain_laplacian(graph))[1] / 2
     assert theory.spectral_gap(graph) == pytest.approx(dense, rel=1e-8)
     assert theory.spectral_gap(graph) == pytest.approx(theirs, rel=1e-8)
 
 
-@pytest.mark.parametrize("name", ["watts-strogatz", "barabasi-albert", "geometric", "path", "two-cliques", "weights"])
-def test_the_sparse_solver_agrees_with_the_dense(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ["watts-strogatz", "barabasi-albert", "geometric", "path", "two-cliques", "weights"]
+)
+def test_the_sparse_solver_agrees_with_the_dense(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph = graphs.make("geometric" if name == "weights" else name, 600, seed=3)
     if name == "weights":
-        graph = Graph(name, graph.n, graph.edges, np.random.default_rng(0).gamma(0.5, 1, graph.m) + 1e-3)
+        graph = Graph(
+            name, graph.n, graph.edges, np.random.default_rng(0).gamma(0.5, 1, graph.m) + 1e-3
+        )
     modes = spectrum.decompose(graph)
     rate, vector = modes.rates[1], modes.vectors[:, 1]
     rates, counts = spectrum.density(graph)
@@ -124,7 +139,9 @@ def test_the_sparse_solver_agrees_with_the_dense(name: str, monkeypatch: pytest.
     for solve in (spectrum._solve_by_factoring, spectrum._solve_by_multigrid):
         sparse_rate, sparse_vector = solve(graph)
         assert sparse_rate == pytest.approx(rate, rel=1e-5)
-        assert abs(sparse_vector @ vector) / np.linalg.norm(sparse_vector) == pytest.approx(1, abs=1e-3)
+        assert abs(sparse_vector @ vector) / np.linalg.norm(sparse_vector) == pytest.approx(
+            1, abs=1e-3
+        )
     plain = Graph(name, graph.n, graph.edges, graph.weights)  # without the formula a path has
     some_rates, some_counts = spectrum.density(plain)
     spectrum._all_rates.cache_clear()
@@ -137,7 +154,9 @@ def test_the_sparse_solver_agrees_with_the_dense(name: str, monkeypatch: pytest.
 def test_slowest_mode_in_a_corner_is_found() -> None:
     base = graphs.make("barabasi-albert", 5000)
     weights = 10.0 ** np.random.default_rng(5).uniform(-2, 0, base.m)
-    assert theory.spectral_gap(Graph("uneven", base.n, base.edges, weights)) == pytest.approx(4.21149e-06, rel=1e-5)
+    assert theory.spectral_gap(Graph("uneven", base.n, base.edges, weights)) == pytest.approx(
+        4.21149e-06, rel=1e-5
+    )
 
 
 def test_two_and_three_nodes() -> None:
@@ -165,7 +184,9 @@ EQUAL_MODES = [
 
 
 @pytest.mark.parametrize("graph", EQUAL_MODES, ids=lambda g: f"{g.name}-{g.n}")
-def test_results_do_not_depend_on_which_eigenvectors_are_found(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_which_eigenvectors_are_found(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another processor finds them with other signs and, of an eigenvalue that occurs several times, rotated."""
     eigh, rng = np.linalg.eigh, np.random.default_rng(7)
 
@@ -174,12 +195,23 @@ def test_results_do_not_depend_on_which_eigenvectors_are_found(graph: Graph, mon
         cut, x = theory.bottleneck(graph), np.random.default_rng(1).normal(size=graph.n)
         predicted = theory.predict(graph, "gosta-async", 0.05, x, GINI).exchanges
         expected = theory.expectation("u2", x, GINI, graph, [3, 30])
-        return spectrum.slowest_mode(graph)[1], cut.side.tolist(), cut.edges, cut.description, predicted, expected
+        return (
+            spectrum.slowest_mode(graph)[1],
+            cut.side.tolist(),
+            cut.edges,
+            cut.description,
+            predicted,
+            expected,
+        )
 
     def rotated(matrix: Floats) -> tuple[Floats, Floats]:
         values, vectors = eigh(matrix)
-        for group in np.split(np.arange(len(values)), np.flatnonzero(np.diff(values) > 1e-9 * values[-1]) + 1):
-            vectors[:, group] = vectors[:, group] @ np.linalg.qr(rng.normal(size=(len(group), len(group))))[0]
+        for group in np.split(
+            np.arange(len(values)), np.flatnonzero(np.diff(values) > 1e-9 * values[-1]) + 1
+        ):
+            vectors[:, group] = (
+                vectors[:, group] @ np.linalg.qr(rng.normal(size=(len(group), len(group))))[0]
+            )
         return values, vectors
 
     vector, *first, predicted, expected = found()
@@ -196,13 +228,19 @@ def test_results_do_not_depend_on_which_eigenvectors_are_found(graph: Graph, mon
 
 
 @pytest.mark.parametrize("solver", ["_solve_by_factoring", "_solve_by_multigrid"])
-def test_the_sign_of_a_sparse_solver_does_not_matter(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sign_of_a_sparse_solver_does_not_matter(
+    solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     solve, graph = getattr(spectrum, solver), graphs.make("geometric", 700, seed=3)
-    monkeypatch.setattr(spectrum, "MAX_FACTORED_NODES", 10_000 if solver == "_solve_by_factoring" else 0)
+    monkeypatch.setattr(
+        spectrum, "MAX_FACTORED_NODES", 10_000 if solver == "_solve_by_factoring" else 0
+    )
     sides = []
     for sign in (1, -1):
         spectrum.slowest_modes.cache_clear()
-        monkeypatch.setattr(spectrum, solver, lambda graph, sign=sign: (solve(graph)[0], sign * solve(graph)[1]))
+        monkeypatch.setattr(
+            spectrum, solver, lambda graph, sign=sign: (solve(graph)[0], sign * solve(graph)[1])
+        )
         sides.append(theory.bottleneck(graph).side.tolist())
     assert sides[0] == sides[1]
 
@@ -214,15 +252,26 @@ def test_two_equal_sides_begin_at_the_lowest_node() -> None:
 
 
 def test_bottleneck_descriptions() -> None:
-    assert theory.bottleneck("two-cliques", n=100).description == "nodes 0-49 and 50-99 are joined by 1 of 2,451 edges"
-    assert theory.bottleneck("path", n=9).description == "nodes 0-3 and 4-8 are joined by 1 of 8 edges"
+    assert (
+        theory.bottleneck("two-cliques", n=100).description
+        == "nodes 0-49 and 50-99 are joined by 1 of 2,451 edges"
+    )
+    assert (
+        theory.bottleneck("path", n=9).description == "nodes 0-3 and 4-8 are joined by 1 of 8 edges"
+    )
     assert theory.bottleneck("cycle", n=100).edges == 2
-    assert theory.bottleneck("complete", n=10).description.startswith("none: 5 nodes and the other 5 are joined by 25")
+    assert theory.bottleneck("complete", n=10).description.startswith(
+        "none: 5 nodes and the other 5 are joined by 25"
+    )
     assert theory.bottleneck("random-regular", n=200, seed=1).edges > 20
-    assert theory.bottleneck("random-regular", n=200, seed=1).description.startswith("none to speak of: ")
+    assert theory.bottleneck("random-regular", n=200, seed=1).description.startswith(
+        "none to speak of: "
+    )
     # The bottleneck is where little weight crosses, not few edges.
     edges = np.array([[0, 1], [1, 2], [2, 3]], dtype=np.int32)
-    assert theory.bottleneck(Graph("chain", 4, edges, np.array([0.01, 1.0, 1.0]))).side.tolist() == [0]
+    assert theory.bottleneck(
+        Graph("chain", 4, edges, np.array([0.01, 1.0, 1.0]))
+    ).side.tolist() == [0]
 
 
 @given(seed=st.integers(0, 10**9))
@@ -241,7 +290,12 @@ def kernel_of(x: Floats) -> Floats:
 
 def some_data(seed: int, n: int) -> Floats:
     rng = np.random.default_rng(seed)
-    kinds = [rng.normal(size=n), rng.gamma(0.3, 1, n), rng.integers(0, 2, n) * 1.0, np.append(100.0, np.zeros(n - 1))]
+    kinds = [
+        rng.normal(size=n),
+        rng.gamma(0.3, 1, n),
+        rng.integers(0, 2, n) * 1.0,
+        np.append(100.0, np.zeros(n - 1)),
+    ]
     x = np.asarray(kinds[seed % 4])
     assume(np.ptp(x) > 0)
     return x
@@ -276,7 +330,9 @@ def test_expectations_equal_the_recursion(name: str, seed: int, weighted: bool) 
 
 @pytest.mark.parametrize("name", ["averaging", "u1", "u2", "gosta-sync"])
 @given(seed=st.integers(0, 10**9), weighted=st.booleans())
-def test_expectations_stay_below_their_bounds_and_fall_like_one_over_t(name: str, seed: int, weighted: bool) -> None:
+def test_expectations_stay_below_their_bounds_and_fall_like_one_over_t(
+    name: str, seed: int, weighted: bool
+) -> None:
     graph = random_graph(seed, weighted=weighted)
     x, times = some_data(seed, graph.n), np.array([1, 2, 3, 5, 8, 13, 30, 100, 1000, 10**6])
     setting = make_setting(name, x, GINI, graph, 0, {})
@@ -315,24 +371,39 @@ def test_means_over_runs_agree_with_the_expectation(name: str, seed: int) -> Non
     assert isinstance(protocol, Protocol)
     setting = make_setting(name, x, GINI, graph, 0, {})
     engine = OneRowEngine(setting, 0)
-    drawn = graph.draw(np.random.default_rng(seed), runs * times[1] * protocol.draws).reshape(runs, -1, 2)
+    drawn = graph.draw(np.random.default_rng(seed), runs * times[1] * protocol.draws).reshape(
+        runs, -1, 2
+    )
     batch, results = engine.start(range(runs)), np.empty((runs, graph.n, 2))
     for c, t in enumerate(times):
         for r in range(runs):
-            engine.advance_edges(batch, r, drawn[r, batch.iteration * protocol.draws : t * protocol.draws], np.ones(1))
+            engine.advance_edges(
+                batch,
+                r,
+                drawn[r, batch.iteration * protocol.draws : t * protocol.draws],
+                np.ones(1),
+            )
         batch.iteration = t
         results[:, :, c] = setting.values(estimates(engine, batch))[..., 0]
     error = results.std(axis=0, ddof=1) / np.sqrt(runs)
     allowed = 6 * error + 1e-12 * np.abs(x).max()
     if name == "gosta-async":
         allowed += 0.15 * setting.target[0, 0]
-    assert (np.abs(results.mean(axis=0) - theory.expectation(name, x, GINI, graph, times)) <= allowed).all()
+    assert (
+        np.abs(results.mean(axis=0) - theory.expectation(name, x, GINI, graph, times)) <= allowed
+    ).all()
 
 
 def test_ratios_are_evaluated_at_expected_means() -> None:
     """Expectations of the AUC after 20 exchanges a node lie within 2 % of the mean over 200 runs at every node."""
     trace = gosta.simulate(
-        "two-gaussians", "auc", graph="complete", protocol="gosta-sync", iterations=20_000, runs=200, checkpoints=2
+        "two-gaussians",
+        "auc",
+        graph="complete",
+        protocol="gosta-sync",
+        iterations=20_000,
+        runs=200,
+        checkpoints=2,
     )
     wanted = trace.estimates.mean("run").values.T
     got = theory.expectation("gosta-sync", "two-gaussians", "auc", "complete", trace.iterations)
@@ -346,7 +417,9 @@ def test_bounds_agree_with_the_matrix_of_all_pairs() -> None:
     c = theory.spectral_gap("torus", n=300)
     rows, within = np.linalg.norm(means - means.mean()), np.linalg.norm(h - means[:, None])
     wanted = rows / (c * 1000) + (2 / (c * 1000) + np.exp(-c * 1000)) * within
-    assert theory.bound("gosta-sync", x, GINI, "torus", [1000])[0] == pytest.approx(wanted, rel=1e-10)
+    assert theory.bound("gosta-sync", x, GINI, "torus", [1000])[0] == pytest.approx(
+        wanted, rel=1e-10
+    )
 
 
 SPEEDS = [
@@ -360,12 +433,22 @@ SPEEDS = [
 
 @pytest.mark.parametrize(("graph", "n", "iterations"), SPEEDS, ids=lambda v: str(v))
 @pytest.mark.parametrize("data", ["two-gaussians auc", "normal", "clusters within-cluster-scatter"])
-def test_predicted_exchanges_are_within_a_factor_of_two(graph: str, n: int, iterations: int, data: str) -> None:
+def test_predicted_exchanges_are_within_a_factor_of_two(
+    graph: str, n: int, iterations: int, data: str
+) -> None:
     """Compare exchanges to 5 % error with 5 runs; the prediction for normal data does not use them."""
     name, _, statistic = data.partition(" ")
-    rows: Any = gosta.datasets.load(name, n=n) if statistic else np.random.default_rng(2).normal(size=n)
+    rows: Any = (
+        gosta.datasets.load(name, n=n) if statistic else np.random.default_rng(2).normal(size=n)
+    )
     trace = gosta.simulate(
-        rows, statistic or GINI, graph=graph, protocol="gosta-async", iterations=iterations, runs=5, checkpoints=300
+        rows,
+        statistic or GINI,
+        graph=graph,
+        protocol="gosta-async",
+        iterations=iterations,
+        runs=5,
+        checkpoints=300,
     )
     below = trace.iterations[np.flatnonzero(trace.error()["mean"].values > 0.05)[-1] + 1]
     given = (rows, statistic) if statistic else (None, None)
@@ -377,9 +460,14 @@ def test_predicted_exchanges_are_within_a_factor_of_two(graph: str, n: int, iter
 def test_predicted_errors_of_all_protocols(name: str) -> None:
     """Within a factor of 1.6 of the simulated error (5 runs), while that is above 0.1 %, on unlike graphs."""
     for graph in ("complete", "watts-strogatz", "geometric"):
-        trace = gosta.simulate("two-gaussians", GINI, columns="x", graph=graph, protocol=name, runs=5, checkpoints=8)
+        trace = gosta.simulate(
+            "two-gaussians", GINI, columns="x", graph=graph, protocol=name, runs=5, checkpoints=8
+        )
         setting = make_setting(name, "two-gaussians", GINI, graph, 0, {}, columns="x")
-        got, measured = prediction.predicted_errors(setting, trace.iterations), trace.error()["mean"].values
+        got, measured = (
+            prediction.predicted_errors(setting, trace.iterations),
+            trace.error()["mean"].values,
+        )
         seen = measured > 1e-3
         assert (np.abs(np.log(got[seen] / measured[seen])) < np.log(1.6)).all()
 
@@ -390,9 +478,12 @@ def momentum_rows() -> Floats:
 
 @pytest.mark.parametrize("protocol", ["carried-means", "tracking"])
 @pytest.mark.parametrize(
-    ("graph", "per_node"), [("complete", 80), ("watts-strogatz", 120), ("torus", 200), ("star", 120), ("cycle", 1200)]
+    ("graph", "per_node"),
+    [("complete", 80), ("watts-strogatz", 120), ("torus", 200), ("star", 120), ("cycle", 1200)],
 )
-def test_errors_with_momentum_are_predicted_within_a_factor_of_two(protocol: str, graph: str, per_node: int) -> None:
+def test_errors_with_momentum_are_predicted_within_a_factor_of_two(
+    protocol: str, graph: str, per_node: int
+) -> None:
     """Compare errors from 20 % to 0.5 %, and exchanges to 10, 5 and 1 %, with the mean of 20 runs."""
     rows = momentum_rows()
     trace = gosta.simulate(
@@ -414,7 +505,9 @@ def test_errors_with_momentum_are_predicted_within_a_factor_of_two(protocol: str
 @pytest.mark.parametrize("graph", ["watts-strogatz", "cycle"])
 def test_averaging_of_moments_with_momentum_is_predicted(graph: str) -> None:
     rows = momentum_rows()
-    trace = gosta.simulate(rows, "variance", graph=graph, runs=20, checkpoints=20, iterations=100 * len(rows))
+    trace = gosta.simulate(
+        rows, "variance", graph=graph, runs=20, checkpoints=20, iterations=100 * len(rows)
+    )
     predicted = prediction.predicted_errors(
         make_setting("carried-means", rows, "variance", graph, 0, {}), trace.iterations
     )
@@ -432,7 +525,9 @@ def test_momentum_on_few_nodes() -> None:
 
 
 def test_predictions_are_for_the_default_protocol() -> None:
-    assert theory.predict("torus", accuracy=0.05, n=100) == theory.predict("torus", DEFAULT, 0.05, n=100)
+    assert theory.predict("torus", accuracy=0.05, n=100) == theory.predict(
+        "torus", DEFAULT, 0.05, n=100
+    )
     assert DEFAULT in prediction.PREDICTIONS
     shown = theory.predict("torus", accuracy=0.05, n=100)
     assert repr(shown).startswith("Prediction(exchanges=")
@@ -451,26 +546,47 @@ def test_predictions_count_messages() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: theory.expectation("flooding", [1.0, 2.0], GINI, "path", [1]), "no expectation for flooding"),
-        (lambda: theory.bound("gosta-async", [1.0, 2.0], GINI, "path", [1]), "no bound for gosta-async"),
+        (
+            lambda: theory.expectation("flooding", [1.0, 2.0], GINI, "path", [1]),
+            "no expectation for flooding",
+        ),
+        (
+            lambda: theory.bound("gosta-async", [1.0, 2.0], GINI, "path", [1]),
+            "no bound for gosta-async",
+        ),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [0]), "times = "),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [1.5]), "times = "),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", []), "times = "),
         (lambda: theory.predict("cycle", "u1", 2, n=9), "accuracy = 2"),
         (lambda: theory.predict("cycle", "u1", "1%", n=9), "accuracy = '1%'"),  # type: ignore[arg-type]
         (lambda: theory.predict("cycle", "u1", n=9, options={"foo": 3}), "foo given without data"),
-        (lambda: theory.predict("cycle", "u1", 0.1, [1.0, 2.0, 3.0], GINI, n=9), "the data have 3 rows"),
+        (
+            lambda: theory.predict("cycle", "u1", 0.1, [1.0, 2.0, 3.0], GINI, n=9),
+            "the data have 3 rows",
+        ),
         (lambda: theory.expectation("u1", [1.0, 2.0], GINI, "path", [2**63]), "times = "),
-        (lambda: theory.expectation("gosta-async", [1.0, 2.0, 3.0], GINI, "path", [10**12]), "step by step"),
+        (
+            lambda: theory.expectation("gosta-async", [1.0, 2.0, 3.0], GINI, "path", [10**12]),
+            "step by step",
+        ),
         (lambda: theory.PhantomNetwork("abc", "cycle"), "kernel must be"),
         (lambda: theory.predict("cycle", "master-node", n=9), "no prediction for master-node"),
-        (lambda: theory.predict("cycle", "u1", data="iris"), "data and statistic must be given together"),
+        (
+            lambda: theory.predict("cycle", "u1", data="iris"),
+            "data and statistic must be given together",
+        ),
         (lambda: theory.predict("cycle", "u1"), "needs a number of nodes"),
         (lambda: theory.spectral_gap(Graph("two", 4, np.array([[0, 1], [2, 3]]))), "not connected"),
         (lambda: theory.PhantomNetwork(np.ones((41, 41)), "cycle"), "at most 40 nodes"),
         (lambda: theory.PhantomNetwork(np.ones((4, 3)), "cycle"), "n x n"),
-        (lambda: theory.predict("cycle", "relay", n=9), "no prediction for relay; there is one for carried-means"),
-        (lambda: theory.predict("cycle", data=np.eye(4)[:, :2], statistic="spearman-rho"), "of each row's own mean"),
+        (
+            lambda: theory.predict("cycle", "relay", n=9),
+            "no prediction for relay; there is one for carried-means",
+        ),
+        (
+            lambda: theory.predict("cycle", data=np.eye(4)[:, :2], statistic="spearman-rho"),
+            "of each row's own mean",
+        ),
     ],
 )
 def test_bad_input_is_rejected_in_one_line(call: Any, words: str) -> None:

@@ -25,7 +25,13 @@ from gosta.statistics import STATISTICS
 
 
 def short(**more: Any) -> gosta.Trace:
-    settings: dict[str, Any] = {"graph": "complete", "iterations": 3000, "runs": 3, "checkpoints": 10, **more}
+    settings: dict[str, Any] = {
+        "graph": "complete",
+        "iterations": 3000,
+        "runs": 3,
+        "checkpoints": 10,
+        **more,
+    }
     return gosta.simulate("iris", "gini-mean-difference", **settings)
 
 
@@ -56,7 +62,9 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
 
 
-WAYS: list[dict[str, Any]] = [{"protocol": name} for name in ("gosta-async", "u2", "flooding", "master-node")]
+WAYS: list[dict[str, Any]] = [
+    {"protocol": name} for name in ("gosta-async", "u2", "flooding", "master-node")
+]
 WAYS += [{"nodes": nodes, "interval": interval} for nodes in (None, 11) for interval in (None, 0.9)]
 
 
@@ -82,9 +90,16 @@ def test_interrupted_and_resumed_is_uninterrupted(
 def test_resuming_needs_the_same_statistic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gosta.statistics.definition.STATISTICS", dict(STATISTICS))
     made = gosta.statistic(name="scaled-gap")(lambda x, y, scale=2: scale * abs(x[0] - y[0]))
-    settings: dict[str, Any] = {"graph": "complete", "iterations": 1000, "runs": 2, "scale": np.int64(3)}
+    settings: dict[str, Any] = {
+        "graph": "complete",
+        "iterations": 1000,
+        "runs": 2,
+        "scale": np.int64(3),
+    }
     part = gosta.simulate("lognormal", made, **settings)
-    whole = gosta.simulate("lognormal", made, **{**settings, "iterations": 2000, "checkpoints": 200})
+    whole = gosta.simulate(
+        "lognormal", made, **{**settings, "iterations": 2000, "checkpoints": 200}
+    )
     np.testing.assert_array_equal(gosta.resume(part, iterations=2000).estimates, whole.estimates)
     gosta.statistic(name="scaled-gap")(lambda x, y, scale=2: scale * (x[0] - y[0]) ** 2)
     with pytest.raises(gosta.InputError, match="the statistic scaled-gap has changed"):
@@ -93,7 +108,9 @@ def test_resuming_needs_the_same_statistic(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_going_beyond_the_end() -> None:
     longer = gosta.resume(short(), iterations=6000)
-    np.testing.assert_array_equal(longer.estimates, short(iterations=6000, checkpoints=20).estimates)
+    np.testing.assert_array_equal(
+        longer.estimates, short(iterations=6000, checkpoints=20).estimates
+    )
 
 
 def test_resuming_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +156,9 @@ def test_an_undefined_target_is_refused() -> None:
 
 def test_a_final_that_is_not_defined_early_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gosta.statistics.definition.STATISTICS", dict(STATISTICS))
-    made = gosta.statistic(name="root", final=lambda m: math.sqrt(m[0]))(lambda x, y: 1.0 + x[0] ** 2 * y[0] ** 2)
+    made = gosta.statistic(name="root", final=lambda m: math.sqrt(m[0]))(
+        lambda x, y: 1.0 + x[0] ** 2 * y[0] ** 2
+    )
     trace = gosta.simulate("lognormal", made, graph="complete", iterations=200, runs=1)
     assert np.isfinite(trace.estimates).all()
 
@@ -199,7 +218,14 @@ def test_more_mistakes(tmp_path: Path) -> None:
     with pytest.raises(gosta.InputError, match="spearman-rho is a function of each row's own mean"):
         gosta.simulate("iris", "spearman-rho", graph="complete", protocol="u2")
     with pytest.raises(gosta.InputError, match="GiB of memory"):
-        gosta.simulate("lognormal", "variance", graph="complete", runs=10**9, checkpoints=10**6, iterations=10**6)
+        gosta.simulate(
+            "lognormal",
+            "variance",
+            graph="complete",
+            runs=10**9,
+            checkpoints=10**6,
+            iterations=10**6,
+        )
     (tmp_path / "bad.nc").write_bytes(b"no netcdf")
     foreign = short().data.assign_attrs(gosta="[1]")
     foreign.to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
@@ -217,7 +243,11 @@ def test_more_mistakes(tmp_path: Path) -> None:
 
 def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gosta", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder
+        [sys.executable, "-m", "gosta", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
     )
 
 
@@ -241,12 +271,25 @@ def test_run_on_the_command_line(tmp_path: Path) -> None:
         2,
         "--json",
     ]
-    done = command("run", *arguments, "--graph", "torus", "--out", "r.nc", "--plot", "run.png", folder=tmp_path)
+    done = command(
+        "run", *arguments, "--graph", "torus", "--out", "r.nc", "--plot", "run.png", folder=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [r["protocol"] for r in records] == ["gosta-sync", "u2"]
     for record in records:
-        wanted = {"protocol", "statistic", "graph", "n", "edges", "iterations", "runs", "seed", "exact", "estimate"}
+        wanted = {
+            "protocol",
+            "statistic",
+            "graph",
+            "n",
+            "edges",
+            "iterations",
+            "runs",
+            "seed",
+            "exact",
+            "estimate",
+        }
         assert wanted | {"error", "spread", "units", "seconds"} <= set(record)
         assert record["exact"] == pytest.approx(gosta.exact("iris", "gini-mean-difference"))
         trace = gosta.Trace.load(tmp_path / f"r-{record['protocol']}.nc")
@@ -300,7 +343,18 @@ def test_a_file_that_cannot_be_written_loses_nothing_else(tmp_path: Path) -> Non
 
 def test_control_c_keeps_what_was_computed(tmp_path: Path) -> None:
     """A real process on a real terminal, a real signal: the file holds the part, and resuming gives the whole."""
-    settings = ["run", "iris", "-s", "variance", "-g", "complete", "--runs", "2", "--checkpoints", "400"]
+    settings = [
+        "run",
+        "iris",
+        "-s",
+        "variance",
+        "-g",
+        "complete",
+        "--runs",
+        "2",
+        "--checkpoints",
+        "400",
+    ]
     settings += ["--iterations", "20000000", "--json"]
     terminal, other = pty.openpty()
     process = subprocess.Popen(

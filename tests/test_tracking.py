@@ -22,7 +22,11 @@ from gosta.protocols import Protocol
 from gosta.simulation.engines import compiled
 from gosta.statistics import STATISTICS
 
-WINE: dict[str, Any] = {"data": "wine-quality-red", "statistic": "within-cluster-scatter", "centroids": "class-means"}
+WINE: dict[str, Any] = {
+    "data": "wine-quality-red",
+    "statistic": "within-cluster-scatter",
+    "centroids": "class-means",
+}
 
 
 def setting_of(seed: int, statistic: str) -> tuple[Setting, np.random.Generator]:
@@ -75,7 +79,12 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
 def test_momentum_dies_away_on_every_family(graph: str) -> None:
     """After 10 000 exchanges a node its memory is 2500 exchanges: larger pushes diverge on tori by then."""
     trace = gosta.simulate(
-        np.random.default_rng(1).normal(size=64), "variance", graph=graph, iterations=64 * 5000, runs=2, checkpoints=2
+        np.random.default_rng(1).normal(size=64),
+        "variance",
+        graph=graph,
+        iterations=64 * 5000,
+        runs=2,
+        checkpoints=2,
     )
     assert float(trace.error()["mean"][-1]) < 1e-5
 
@@ -94,11 +103,17 @@ def test_four_times_fewer_exchanges_than_gosta(graph: str) -> None:
 def test_not_worse_than_gosta_anywhere(graph: str) -> None:
     """After the first n exchanges; 20 runs on the same edges. Where both are stuck, 5 % are allowed."""
     rows = gosta.datasets.load("wine-quality-red").shuffle(3).head(64)
-    common: dict[str, Any] = {"columns": "alcohol", "graph": graph, "runs": 20, "seed": 3, "iterations": 64 * 200}
+    common: dict[str, Any] = {
+        "columns": "alcohol",
+        "graph": graph,
+        "runs": 20,
+        "seed": 3,
+        "iterations": 64 * 200,
+    }
     errors = [
-        gosta.simulate(rows, "gini-mean-difference", protocol=name, spacing="log", checkpoints=40, **common).error()[
-            "mean"
-        ]
+        gosta.simulate(
+            rows, "gini-mean-difference", protocol=name, spacing="log", checkpoints=40, **common
+        ).error()["mean"]
         for name in ("tracking", "gosta-async")
     ]
     late = errors[0]["iteration"].values >= 64
@@ -106,13 +121,21 @@ def test_not_worse_than_gosta_anywhere(graph: str) -> None:
 
 
 def test_functions_of_means_need_no_visitors() -> None:
-    trace = gosta.simulate("iris", "variance", columns="petal length", graph="complete", iterations=8000, runs=3)
+    trace = gosta.simulate(
+        "iris", "variance", columns="petal length", graph="complete", iterations=8000, runs=3
+    )
     assert trace.info.averages_moments
     assert float(trace.error()["mean"][-1]) < 1e-6
-    assert trace.units[-1] == 8000 * 2 * (2 + 1 + 2)  # two moments, their offset, a count and a share each way
-    uneven = gosta.simulate("iris", "covariance", columns=[0, 2], nodes=7, graph="cycle", iterations=3000, runs=2)
+    assert trace.units[-1] == 8000 * 2 * (
+        2 + 1 + 2
+    )  # two moments, their offset, a count and a share each way
+    uneven = gosta.simulate(
+        "iris", "covariance", columns=[0, 2], nodes=7, graph="cycle", iterations=3000, runs=2
+    )
     assert float(uneven.error()["mean"][-1]) < 1e-6
-    pairs = gosta.simulate("iris", "variance", columns="petal length", protocol="gosta-async", iterations=6000, runs=1)
+    pairs = gosta.simulate(
+        "iris", "variance", columns="petal length", protocol="gosta-async", iterations=6000, runs=1
+    )
     assert not pairs.info.averages_moments
 
 
@@ -122,14 +145,20 @@ def test_intervals_of_nodes_are_those_of_all_rows(statistic: str, nodes: int | N
     columns = [0, 1] if statistic == "kendall-tau" else None
     more: dict[str, Any] = {"columns": columns, "graph": "complete", "nodes": nodes, "runs": 2}
     trace = gosta.simulate(
-        "breast-cancer", statistic, interval=0.9, iterations=240_000 if nodes is None else 8000, **more
+        "breast-cancer",
+        statistic,
+        interval=0.9,
+        iterations=240_000 if nodes is None else 8000,
+        **more,
     )
     wanted = gosta.exact("breast-cancer", statistic, columns=columns, interval=0.9)
     low, high = (end[:, -1] for end in trace.intervals())
     width = wanted.high - wanted.low
     assert float(abs(low - wanted.low).max()) < 0.15 * width
     assert float(abs(high - wanted.high).max()) < 0.15 * width
-    assert trace.info.pooled_intervals[0] == pytest.approx([wanted.low, wanted.high], abs=0.02 * width)
+    assert trace.info.pooled_intervals[0] == pytest.approx(
+        [wanted.low, wanted.high], abs=0.02 * width
+    )
 
 
 def test_statistics_and_protocols_without_intervals() -> None:
@@ -152,24 +181,38 @@ def test_intervals_count_the_error_of_gossip() -> None:
     for seed in range(3):
         points = np.random.default_rng(seed).random((n, 2))
         points = points[np.argsort(points[:, 0])]
-        near = cKDTree(points).query_pairs(np.sqrt(3 * np.log(n) / (np.pi * n)), output_type="ndarray")
+        near = cKDTree(points).query_pairs(
+            np.sqrt(3 * np.log(n) / (np.pi * n)), output_type="ndarray"
+        )
         rows = np.sort(np.random.default_rng([seed, 1]).normal(size=n))
         trace = gosta.simulate(
-            rows, "gini-mean-difference", graph=graphs.from_edges(near), interval=0.95, runs=1, seed=seed, checkpoints=1
+            rows,
+            "gini-mean-difference",
+            graph=graphs.from_edges(near),
+            interval=0.95,
+            runs=1,
+            seed=seed,
+            checkpoints=1,
         )
         low, high = (end.values[0, -1] for end in trace.intervals())
         reach = 1.96 * trace.data["standard_error"].values[0, -1]
         middle = trace.data["estimates"].values[0, -1]
-        covers.append([(low <= trace.target) & (trace.target <= high), abs(middle - trace.target) <= reach])
+        covers.append(
+            [(low <= trace.target) & (trace.target <= high), abs(middle - trace.target) <= reach]
+        )
         widths.append((high - low).mean() / np.diff(trace.info.pooled_intervals[0])[0])
     with_gossip, without = np.array(covers).mean(axis=(0, 2))
     assert with_gossip > 0.95
     assert without < 0.5
     assert min(widths) > 1.5
-    late = gosta.simulate(rows, "gini-mean-difference", iterations=60 * 300 * 10, interval=0.95, runs=1, checkpoints=1)
+    late = gosta.simulate(
+        rows, "gini-mean-difference", iterations=60 * 300 * 10, interval=0.95, runs=1, checkpoints=1
+    )
     width = float((late.intervals()[1] - late.intervals()[0])[0, -1].mean())
     assert 1.0 < width / np.diff(late.info.pooled_intervals[0])[0] < 1.2
-    soon = gosta.simulate(rows, "gini-mean-difference", iterations=60, interval=0.95, runs=1, checkpoints=1)
+    soon = gosta.simulate(
+        rows, "gini-mean-difference", iterations=60, interval=0.95, runs=1, checkpoints=1
+    )
     assert not np.isfinite(soon.intervals()[1][:, -1]).any()
 
 
@@ -184,12 +227,22 @@ def test_intervals_of_a_run_that_is_continued() -> None:
 @pytest.mark.parametrize("name", ["auc", "kendall-tau", "spearman-rho", "mmd"])
 def test_numbers_that_nodes_send_stay_within_the_bounds_that_receivers_check(name: str) -> None:
     """Also where an edge is used many times in a row, rows are sorted by node, and nodes know few of the others."""
-    rng, statistic, tracking = np.random.default_rng(8), STATISTICS[name], protocols.find("tracking")
+    rng, statistic, tracking = (
+        np.random.default_rng(8),
+        STATISTICS[name],
+        protocols.find("tracking"),
+    )
     assert isinstance(tracking, Protocol)
     x = np.column_stack([np.sort(rng.normal(size=40)), np.where(np.arange(40) < 20, -1.0, 1.0)])
     level = None if statistic.local else 0.9
-    tables = [LocalRows(Estimand(statistic, part, level=level)) for part in (x[:1], x[1:12], x[12:38], x[38:])]
-    nodes = [Estimator(str(k), tracking, rows, first_state(rows, tracking)) for k, rows in enumerate(tables)]
+    tables = [
+        LocalRows(Estimand(statistic, part, level=level))
+        for part in (x[:1], x[1:12], x[12:38], x[38:])
+    ]
+    nodes = [
+        Estimator(str(k), tracking, rows, first_state(rows, tracking))
+        for k, rows in enumerate(tables)
+    ]
     low, high = payload_bounds(tables[0].estimand, tracking).T
     for _ in range(20):
         k = int(rng.integers(3))
@@ -206,7 +259,13 @@ def test_bounds_of_what_nodes_send() -> None:
     assert isinstance(tracking, Protocol)
     assert isinstance(gosta_async, Protocol)
     auc = Estimand(STATISTICS["auc"], np.array([[0.0, 1.0], [1.0, -1.0]]), level=0.9)
-    most = [2, 2, 1, *(4, 4, 2, 4, 2, 1), *(4, 4, 4)]  # of means with the first sample's, and of their products
+    most = [
+        2,
+        2,
+        1,
+        *(4, 4, 2, 4, 2, 1),
+        *(4, 4, 4),
+    ]  # of means with the first sample's, and of their products
     assert auc.mean_bounds.tolist() == [[0, high] for high in most]
     assert payload_bounds(auc, gosta_async).tolist() == [[-high, 2 * high] for high in most]
     tau = Estimand(STATISTICS["kendall-tau"], np.eye(2), level=0.9)
@@ -216,5 +275,9 @@ def test_bounds_of_what_nodes_send() -> None:
     for estimand, protocol in ((variance, tracking), (variance, tracking.for_moments)):
         assert np.isinf(payload_bounds(estimand, protocol)).all()
     assert len(payload_bounds(variance, tracking.for_moments)) == 3  # two moments and their offset
-    positive = Estimand(replace(STATISTICS["variance"], mean_ranges=((3.0, 4.0),)), np.eye(2)[:, :1])
-    assert payload_bounds(positive, gosta_async).tolist() == [[-1, 5]]  # zero, where nodes start, and one range more
+    positive = Estimand(
+        replace(STATISTICS["variance"], mean_ranges=((3.0, 4.0),)), np.eye(2)[:, :1]
+    )
+    assert payload_bounds(positive, gosta_async).tolist() == [
+        [-1, 5]
+    ]  # zero, where nodes start, and one range more

@@ -15,7 +15,16 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from transports import NETWORK, MemoryTestNetwork, RecordingHandler, TcpTestNetwork, TestNetwork, issue, until, write
+from transports import (
+    NETWORK,
+    MemoryTestNetwork,
+    RecordingHandler,
+    TcpTestNetwork,
+    TestNetwork,
+    issue,
+    until,
+    write,
+)
 from virtual_clock import VirtualClock
 
 from gosta.errors import InputError
@@ -35,7 +44,16 @@ TRANSPORTS: dict[str, Callable[[Path], TestNetwork]] = {
     "plain": lambda folder: TcpTestNetwork(None),
     "tls": TcpTestNetwork,
 }
-SIZES = [1, 2, 300, BUFFER_BYTES - 4, BUFFER_BYTES - 3, BUFFER_BYTES, MAX_MESSAGE_BYTES - 1, MAX_MESSAGE_BYTES]
+SIZES = [
+    1,
+    2,
+    300,
+    BUFFER_BYTES - 4,
+    BUFFER_BYTES - 3,
+    BUFFER_BYTES,
+    MAX_MESSAGE_BYTES - 1,
+    MAX_MESSAGE_BYTES,
+]
 
 Body = Callable[[TestNetwork], Awaitable[None]]
 OnNetwork = Callable[[Body], None]
@@ -194,7 +212,9 @@ def test_a_closed_transport_accepts_no_connections(on_network: OnNetwork) -> Non
     on_network(body)
 
 
-def on_tcp(tmp_path: Path, body: Callable[[TcpTestNetwork], Awaitable[None]], *, tls: bool = True) -> None:
+def on_tcp(
+    tmp_path: Path, body: Callable[[TcpTestNetwork], Awaitable[None]], *, tls: bool = True
+) -> None:
     async def run() -> None:
         network = TcpTestNetwork(tmp_path if tls else None)
         try:
@@ -215,14 +235,18 @@ def test_nothing_is_read_from_a_neighbour_that_does_not_read(tmp_path: Path, tls
         assert isinstance(to_b, Connection)
         assert isinstance(to_a, Connection)
         b.respond = lambda link, message: (
-            None if link.send(bytes(MAX_MESSAGE_BYTES)) else b.dial_failures.append("a reply was lost")
+            None
+            if link.send(bytes(MAX_MESSAGE_BYTES))
+            else b.dial_failures.append("a reply was lost")
         )
         to_b.transport.pause_reading()
         for _ in range(200):
             await send(network, to_b, b"?")
         await until(lambda: to_a.transport.get_write_buffer_size() > MAX_WRITE_BUFFER_BYTES)
         assert len(b.messages) < 200, "the rest is not read yet"
-        assert to_a.transport.get_write_buffer_size() < MAX_WRITE_BUFFER_BYTES + 2 * MAX_MESSAGE_BYTES
+        assert (
+            to_a.transport.get_write_buffer_size() < MAX_WRITE_BUFFER_BYTES + 2 * MAX_MESSAGE_BYTES
+        )
         to_b.transport.resume_reading()
         await until(lambda: a.messages == [bytes(MAX_MESSAGE_BYTES)] * 200)
         assert b.dial_failures == []
@@ -255,7 +279,8 @@ def test_the_number_of_links_to_a_neighbour_is_limited(tmp_path: Path) -> None:
             network.nodes["a"].dial("b", network.address("b"))
         await until(
             lambda: (
-                bool(a.disconnections and b.disconnections) and len(a.links) == len(b.links) == MAX_LINKS_PER_NEIGHBOUR
+                bool(a.disconnections and b.disconnections)
+                and len(a.links) == len(b.links) == MAX_LINKS_PER_NEIGHBOUR
             )
         )
         assert first not in b.links
@@ -267,7 +292,14 @@ def test_the_number_of_links_to_a_neighbour_is_limited(tmp_path: Path) -> None:
 def test_invalid_addresses(tmp_path: Path) -> None:
     async def body(network: TcpTestNetwork) -> None:
         transport = network.build("a", RecordingHandler("b"))
-        for address in ("nowhere", "127.0.0.1:", "127.0.0.1:70000", ":7000", "::1:7000", "127.0.0.1:port"):
+        for address in (
+            "nowhere",
+            "127.0.0.1:",
+            "127.0.0.1:70000",
+            ":7000",
+            "::1:7000",
+            "127.0.0.1:port",
+        ):
             with pytest.raises(InputError, match=r"host:port|a port"):
                 await transport.start(address)
             with pytest.raises(InputError, match=r"host:port|a port"):
@@ -291,7 +323,9 @@ def test_invalid_credentials(tmp_path: Path) -> None:
     other = write(tmp_path / "other", authority, issue(authority, "a"))
     (tmp_path / "text").write_text("no certificate")
     key = load_pem_private_key(good.key.read_bytes(), None)
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    secret = key.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+    )
     (tmp_path / "secret").write_bytes(secret)
     wrong = [
         (good._replace(key=tmp_path / "secret"), "without a password"),

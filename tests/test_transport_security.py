@@ -94,7 +94,9 @@ def setup(tmp_path: Path) -> Callable[[Callable[[Setup], Awaitable[None]]], None
 WithSetup = Callable[[Callable[[Setup], Awaitable[None]]], None]
 
 
-async def send(address: str, context: ssl.SSLContext | None, data: bytes, *, wait: bool = True) -> bytes:
+async def send(
+    address: str, context: ssl.SSLContext | None, data: bytes, *, wait: bool = True
+) -> bytes:
     """Connect, send bytes, and return those received until the other end closes."""
     try:
         reader, writer = await asyncio.open_connection(*addresses.parse(address), ssl=context)
@@ -152,14 +154,26 @@ CLIENTS: dict[str, tuple[Callable[[Setup], ssl.SSLContext | None], bytes, str]] 
         GREETING,
         "authority",
     ),
-    "signed by a node": (lambda setup: setup.context(signed_by_a_node(setup)), GREETING, "authority"),
-    "expired": (lambda setup: setup.context(issue(setup.authority, "a", until=YESTERDAY)), GREETING, "expired"),
+    "signed by a node": (
+        lambda setup: setup.context(signed_by_a_node(setup)),
+        GREETING,
+        "authority",
+    ),
+    "expired": (
+        lambda setup: setup.context(issue(setup.authority, "a", until=YESTERDAY)),
+        GREETING,
+        "expired",
+    ),
     "not a neighbour": (
         lambda setup: setup.context(issue(setup.authority, "c")),
         encode_frame(Greeting("c", NETWORK).encode()),
         "not a neighbour",
     ),
-    "with another node's name": (lambda setup: setup.context(issue(setup.authority, "c")), GREETING, "not a neighbour"),
+    "with another node's name": (
+        lambda setup: setup.context(issue(setup.authority, "c")),
+        GREETING,
+        "not a neighbour",
+    ),
     "another network": (
         lambda setup: setup.context(issue(setup.authority, "a", "fedcba9876543210")),
         encode_frame(Greeting("a", "fedcba9876543210").encode()),
@@ -181,9 +195,21 @@ CLIENTS: dict[str, tuple[Callable[[Setup], ssl.SSLContext | None], bytes, str]] 
         "not a neighbour",
     ),
     "TLS 1.2": (tls_1_2, GREETING, "unauthenticated"),
-    "a certificate, then silence": (lambda setup: setup.context(issue(setup.authority, "a")), b"", "handshake"),
-    "half a greeting": (lambda setup: setup.context(issue(setup.authority, "a")), GREETING[:-3], "handshake"),
-    "an empty greeting": (lambda setup: setup.context(issue(setup.authority, "a")), bytes(4), "handshake"),
+    "a certificate, then silence": (
+        lambda setup: setup.context(issue(setup.authority, "a")),
+        b"",
+        "handshake",
+    ),
+    "half a greeting": (
+        lambda setup: setup.context(issue(setup.authority, "a")),
+        GREETING[:-3],
+        "handshake",
+    ),
+    "an empty greeting": (
+        lambda setup: setup.context(issue(setup.authority, "a")),
+        bytes(4),
+        "handshake",
+    ),
     "a long greeting": (
         lambda setup: setup.context(issue(setup.authority, "a")),
         encode_frame(bytes(MAX_GREETING_BYTES + 1)),
@@ -196,13 +222,17 @@ SILENT = ("silence", "a certificate, then silence", "half a greeting")
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_clients_that_are_rejected(setup: WithSetup, client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_that_are_rejected(
+    setup: WithSetup, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_context, data, reason = CLIENTS[client]
 
     async def body(setup: Setup) -> None:
         if client in SILENT:
             monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 1.0)
-        assert await send(setup.address, make_context(setup), data) == b"", "nothing is sent to them"
+        assert await send(setup.address, make_context(setup), data) == b"", (
+            "nothing is sent to them"
+        )
         await until(lambda: bool(setup.b.rejections))
         assert setup.b.rejections == [reason], setup.b.details
         assert setup.b.details[0].startswith("127.0.0.1:")
@@ -220,11 +250,15 @@ def test_a_client_that_closes_before_the_handshake_is_counted(setup: WithSetup) 
     setup(body)
 
 
-def test_many_silent_clients_do_not_keep_a_neighbour_out(setup: WithSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_silent_clients_do_not_keep_a_neighbour_out(
+    setup: WithSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tcp, "HANDSHAKE_TIMEOUT_SECONDS", 20.0)
 
     async def body(setup: Setup) -> None:
-        clients = [asyncio.create_task(send(setup.address, None, b"")) for _ in range(MAX_HANDSHAKES + 20)]
+        clients = [
+            asyncio.create_task(send(setup.address, None, b"")) for _ in range(MAX_HANDSHAKES + 20)
+        ]
         await until(lambda: len(setup.b.rejections) == 20)
         setup.network.nodes["a"].dial("b", setup.address)
         await until(lambda: len(setup.a.links) == 2)
@@ -242,10 +276,15 @@ def test_many_silent_clients_do_not_keep_a_neighbour_out(setup: WithSetup, monke
         (lambda setup: issue(setup.authority, "c"), "Hostname mismatch"),
         (lambda setup: issue(setup.authority, "b", "fedcba9876543210"), "Hostname mismatch"),
         (lambda setup: issue(setup.authority, "b", until=YESTERDAY), "expired"),
-        (lambda setup: issue(certificates.make_authority(NETWORK), "b"), "unable to get local issuer"),
+        (
+            lambda setup: issue(certificates.make_authority(NETWORK), "b"),
+            "unable to get local issuer",
+        ),
     ],
 )
-def test_a_node_that_is_not_the_one_dialled(setup: WithSetup, own: Callable[[Setup], Pair], why: str) -> None:
+def test_a_node_that_is_not_the_one_dialled(
+    setup: WithSetup, own: Callable[[Setup], Pair], why: str
+) -> None:
     async def body(setup: Setup) -> None:
         handler = RecordingHandler("a")
         impostor = await setup.add("b", handler, own(setup))
@@ -310,7 +349,9 @@ def test_a_frame_of_invalid_length_closes_the_connection(setup: WithSetup, lengt
     async def body(setup: Setup) -> None:
         context = setup.context(issue(setup.authority, "a"))
         received = await send(
-            setup.address, context, GREETING + encode_frame(b"first") + length.to_bytes(4, "big") + b"more"
+            setup.address,
+            context,
+            GREETING + encode_frame(b"first") + length.to_bytes(4, "big") + b"more",
         )
         assert received == encode_frame(Greeting("b", NETWORK).encode()) + encode_frame(b"first")
         await until(lambda: bool(setup.b.disconnections))
@@ -324,7 +365,9 @@ def test_a_frame_of_invalid_length_closes_the_connection(setup: WithSetup, lengt
 def test_a_neighbour_that_stops_in_the_middle_of_a_frame(setup: WithSetup) -> None:
     async def body(setup: Setup) -> None:
         context = setup.context(issue(setup.authority, "a"))
-        half = asyncio.create_task(send(setup.address, context, GREETING + encode_frame(bytes(MAX_MESSAGE_BYTES))[:-1]))
+        half = asyncio.create_task(
+            send(setup.address, context, GREETING + encode_frame(bytes(MAX_MESSAGE_BYTES))[:-1])
+        )
         await until(lambda: len(setup.b.links) == 2)
         await setup.check()
         setup.b.links[1].close()
@@ -337,7 +380,9 @@ def test_a_neighbour_that_stops_in_the_middle_of_a_frame(setup: WithSetup) -> No
 def test_a_neighbour_that_aborts_the_connection(setup: WithSetup) -> None:
     async def body(setup: Setup) -> None:
         address = addresses.parse(setup.address)
-        reader, writer = await asyncio.open_connection(*address, ssl=setup.context(issue(setup.authority, "a")))
+        reader, writer = await asyncio.open_connection(
+            *address, ssl=setup.context(issue(setup.authority, "a"))
+        )
         writer.write(GREETING)
         await reader.readexactly(4)
         await until(lambda: len(setup.b.links) == 2)
@@ -418,13 +463,17 @@ def test_tls_contexts_are_strict(tmp_path: Path) -> None:
     ],
 )
 def test_ends_that_cannot_exchange_part_after_the_greeting(
-    setup: Callable[[Callable[[Setup], Awaitable[None]]], None], other: Greeting | None, setting: str
+    setup: Callable[[Callable[[Setup], Awaitable[None]]], None],
+    other: Greeting | None,
+    setting: str,
 ) -> None:
     """Also with a node of wire version 2, whose greeting is its name."""
 
     async def body(setup: Setup) -> None:
         raw = f"a.{NETWORK}".encode() if other is None else other.encode()
-        received = await send(setup.address, setup.context(issue(setup.authority, "a")), encode_frame(raw))
+        received = await send(
+            setup.address, setup.context(issue(setup.authority, "a")), encode_frame(raw)
+        )
         assert received == encode_frame(Greeting("b", NETWORK).encode())  # so that it learns why
         assert setup.b.mismatches == [setting]
         await setup.check()

@@ -71,7 +71,9 @@ def test_several_numbers_final_weights_and_blocks(monkeypatch: pytest.MonkeyPatc
     for block in (triples.TRIPLES_PER_BLOCK, 500):
         monkeypatch.setattr(triples, "TRIPLES_PER_BLOCK", block)
         assert gosta.exact(X, made) == pytest.approx(plain[0] / plain[1], rel=TIGHT)
-        assert gosta.exact(X, made, weights=weights) == pytest.approx(weighted[0] / weighted[1], rel=TIGHT)
+        assert gosta.exact(X, made, weights=weights) == pytest.approx(
+            weighted[0] / weighted[1], rel=TIGHT
+        )
     compiled = gosta.exact(X[:20], made, interval=0.9)
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "numba")
     assert gosta.exact(X[:20], made, interval=0.9)[:5] == pytest.approx(compiled[:5], rel=TIGHT)
@@ -101,9 +103,16 @@ def test_errors(skew: Statistic) -> None:
 
     rejected("needs at least three rows, there are 2", [1.0, 2.0], skew)
     rejected("an interval needs at least four rows", [1.0, 2.0, 4.0], skew, interval=0.9)
-    rejected(r"1.3e\+12 triples, which take .* hours or more; compute a random sample", np.zeros(20_000), skew)
     rejected(
-        "normalisation = 'V': third-moment is a mean over triples of different rows", X[:, 0], skew, normalisation="V"
+        r"1.3e\+12 triples, which take .* hours or more; compute a random sample",
+        np.zeros(20_000),
+        skew,
+    )
+    rejected(
+        "normalisation = 'V': third-moment is a mean over triples of different rows",
+        X[:, 0],
+        skew,
+        normalisation="V",
     )
     rejected("sample = 1000: variance is computed over all pairs", X[:, 0], "variance", sample=1000)
     rejected("sample = 5 must be a whole number, 100 or more", X[:, 0], skew, sample=5)
@@ -126,7 +135,9 @@ def test_nodes_say_why_they_cannot(skew: Statistic) -> None:
         gosta.simulate(X[:, 0], skew)
 
 
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = command(capsys, monkeypatch)
     file = tmp_path / "mine.py"
     text = "def spread(x, y, z):\n    return max(x[0], y[0], z[0]) - min(x[0], y[0], z[0])\n"

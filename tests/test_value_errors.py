@@ -25,12 +25,16 @@ def test_each_value_of_a_statistic_has_an_error_of_its_own() -> None:
         return 1000.0 + abs(x[0] - y[0]), (x[0] - y[0]) ** 4
 
     rows = np.random.default_rng(0).normal(size=30)
-    trace = gosta.simulate(rows, gosta.statistic(name="large-and-small")(large_and_small), iterations=300, runs=1)
+    trace = gosta.simulate(
+        rows, gosta.statistic(name="large-and-small")(large_and_small), iterations=300, runs=1
+    )
     found = run_summary.record(trace)
     last = np.abs(trace.estimates.values[0, -1] / trace.target - 1).mean(axis=0)
     assert found["errors"] == pytest.approx(last.tolist())
     assert found["errors"][1] > 5 * found["error"]
-    assert f"error of each value, by itself: {numbers.error(found['errors'])}" in run_summary.text([found])
+    assert f"error of each value, by itself: {numbers.error(found['errors'])}" in run_summary.text(
+        [found]
+    )
 
 
 def test_nodes_expect_an_error_of_each_value() -> None:

@@ -57,7 +57,9 @@ def test_deleted_exchanges_are_not_said_to_be_checked(journals: Journals) -> Non
     evidence = verify(journals)[EXCHANGES].evidence
     assert evidence.startswith("node-1 deleted the first ones (keep_exchanges in node.toml); the ")
     assert "that both sides still have are the same at both" in evidence
-    with pytest.raises(NetworkError, match="node-1 no longer has the first exchanges of this epoch"):
+    with pytest.raises(
+        NetworkError, match="node-1 no longer has the first exchanges of this epoch"
+    ):
         replay(journals)
     delete_first(journals, "node-1", 0)
     assert outcomes(journals) == [True, True, True, None, None, True]
@@ -71,7 +73,12 @@ def change_last(journals: Journals, name: str, kind: type, change: Callable[...,
 
 def test_what_is_left_is_checked(journals: Journals) -> None:
     delete_first(journals, "node-3", 60)
-    change_last(journals, "node-1", ExchangeCompleted, lambda record: msgspec.structs.replace(record, id=record.id + 1))
+    change_last(
+        journals,
+        "node-1",
+        ExchangeCompleted,
+        lambda record: msgspec.structs.replace(record, id=record.id + 1),
+    )
     assert outcomes(journals)[EXCHANGES] is False
 
 
@@ -96,6 +103,11 @@ def test_signatures_over_other_exchanges_are_found(journals: Journals) -> None:
     edge.receipts["node-1"] = receipt
     assert outcomes(journals)[RECEIPTS] is True
     for name, kind in (("node-0", ExchangeAccepted), ("node-0", ExchangeCompleted)):
-        change_last(journals, name, kind, lambda r: msgspec.structs.replace(r, theirs=r.theirs._replace(rows=77)))
+        change_last(
+            journals,
+            name,
+            kind,
+            lambda r: msgspec.structs.replace(r, theirs=r.theirs._replace(rows=77)),
+        )
     assert outcomes(journals)[RECEIPTS] is False
     assert other.epoch == edge.epoch

@@ -55,17 +55,34 @@ TOTAL, NOISE, FILES, BOUNDS, RESULTS, BRACKETS, OTHERS = CLAIMS[4:]
 RNG = np.random.default_rng(77)
 PAIRS = [RNG.random((rows, 2)).round(3) for rows in (25, 18, 40)]
 SCORES = [np.column_stack([rows[:, 0], np.arange(len(rows)) % 2]) for rows in PAIRS]
-GROUPS = [np.column_stack([rows[:, 0], np.arange(len(rows)) % 2, np.arange(len(rows)) // 2 % 2]) for rows in PAIRS]
+GROUPS = [
+    np.column_stack([rows[:, 0], np.arange(len(rows)) % 2, np.arange(len(rows)) // 2 % 2])
+    for rows in PAIRS
+]
 LABEL: dict[str, Any] = {"score": "score", "label": "label", "classes": (0, 1)}
-Mode = tuple[list[Words], dict[str, Any], dict[str, Any]]  # rows, settings of private sums, and of the network
+Mode = tuple[
+    list[Words], dict[str, Any], dict[str, Any]
+]  # rows, settings of private sums, and of the network
 MODES: dict[str, Mode] = {
     "plain": (PARTS, {}, {}),
     "edges": (PAIRS, {"find_edges": True}, {"statistic": "kendall-tau:first+second"}),
-    "several": (PAIRS, {}, {"statistic": "variance:first,kendall-tau:first+second,quantiles:second"}),
-    "strata": (GROUPS, {"strata": {"ward": (0, 1)}}, {"statistic": "auc,kolmogorov-smirnov", **LABEL}),
+    "several": (
+        PAIRS,
+        {},
+        {"statistic": "variance:first,kendall-tau:first+second,quantiles:second"},
+    ),
+    "strata": (
+        GROUPS,
+        {"strata": {"ward": (0, 1)}},
+        {"statistic": "auc,kolmogorov-smirnov", **LABEL},
+    ),
     "laplace": (SCORES, {"epsilon": 2.0}, {"statistic": "auc", **LABEL}),
     "gaussian": (PARTS, {"epsilon": 2.0, "delta": 1e-5}, {}),
-    "noisy edges": (PAIRS, {"find_edges": True, "epsilon": 4.0}, {"statistic": "kendall-tau:first+second"}),
+    "noisy edges": (
+        PAIRS,
+        {"find_edges": True, "epsilon": 4.0},
+        {"statistic": "kendall-tau:first+second"},
+    ),
 }
 
 
@@ -87,7 +104,9 @@ class Case(NamedTuple):
         for name, peer in self.peers.items():
             peer.log = [one.entry for one in self.logs[name]]
         breaks = {name: contributions.find_break(self.logs[name]) for name in self.peers}
-        return verify_sums.check_release(self.peers, {name: f"entry {at}" if at else "" for name, at in breaks.items()})
+        return verify_sums.check_release(
+            self.peers, {name: f"entry {at}" if at else "" for name, at in breaks.items()}
+        )
 
     def outcomes(self) -> dict[str, bool | None]:
         return {one.claim: one.holds for one in self.verify()}
@@ -98,7 +117,10 @@ def network_of(mode: str, seed: int = 0) -> SumNetwork:
     rows = [part if seed == 0 else part[seed:] for part in parts]
     chosen = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0, **settings)
     network = SumNetwork(
-        rows, COMPLETE[: len(rows) * 2 - 3] if len(rows) > 3 else [(0, 1), (1, 2)], settings=chosen, **others
+        rows,
+        COMPLETE[: len(rows) * 2 - 3] if len(rows) > 3 else [(0, 1), (1, 2)],
+        settings=chosen,
+        **others,
     )
     network.clock.run(5.0)
     return network
@@ -118,9 +140,16 @@ def copied(case: Case) -> Case:
     """Return a case that can be changed, with the same sources."""
     peers = {name: copy.copy(peer) for name, peer in case.peers.items()}
     for peer in peers.values():
-        peer.current, peer.memory, pool = copy.copy(peer.current), copy.copy(peer.memory), peer.current.pool
+        peer.current, peer.memory, pool = (
+            copy.copy(peer.current),
+            copy.copy(peer.memory),
+            peer.current.pool,
+        )
         peer.current.pool = Pool()
-        peer.current.pool.statements, peer.current.pool.slots = dict(pool.statements), dict(pool.slots)
+        peer.current.pool.statements, peer.current.pool.slots = (
+            dict(pool.statements),
+            dict(pool.slots),
+        )
     return Case(peers, dict(case.logs))
 
 
@@ -171,14 +200,22 @@ def contribute(case: Case, name: str, words: Words) -> None:
     with contextlib.suppress(ArithmeticError):  # of totals that no node would report
         totals = np.asarray(total.view(np.int64) / 2.0**noise.bits)
         found = layout.results(totals, report.min_cell, noise.variance, 0.95, noise.bits)
-    parts = dict(zip(report.participants, report.parts, strict=True)) | {name: recompute.digest(vector)}
-    new = {"vector": statements.pack(total), "results": tuple(found), "parts": tuple(parts.values())}
+    parts = dict(zip(report.participants, report.parts, strict=True)) | {
+        name: recompute.digest(vector)
+    }
+    new = {
+        "vector": statements.pack(total),
+        "results": tuple(found),
+        "parts": tuple(parts.values()),
+    }
     change_reports(case, lambda one: replace(one, **new))
 
 
 def agree_on_commitments(case: Case, number: int) -> None:
     """Let all contributions to a round be for the commitments that there are."""
-    commits = statements.digest_of([peer.slots[Slot("commit", name, number)][0] for name, peer in case.peers.items()])
+    commits = statements.digest_of(
+        [peer.slots[Slot("commit", name, number)][0] for name, peer in case.peers.items()]
+    )
     for peer in case.peers.values():
         part = recompute.said(peer, Part, number)
         assert part is not None
@@ -187,7 +224,9 @@ def agree_on_commitments(case: Case, number: int) -> None:
 
 def own_noise(case: Case, name: str) -> Words:
     report, peer, current = case.report, case.peers[name], case.rounds[-1]
-    sites = [Contributor(*one) for one in zip(report.participants, report.keys, report.tags, strict=True)]
+    sites = [
+        Contributor(*one) for one in zip(report.participants, report.keys, report.tags, strict=True)
+    ]
     context = noise_context(peer.identity.network, sites, current)
     return draw(current.noise, current.layout.size, masks.random_bytes(peer.memory.secret, context))
 
@@ -220,7 +259,9 @@ def one_bit(case: Case, _name: str, rng: np.random.Generator) -> Words:
 
 
 def half_noise(case: Case, name: str, _rng: np.random.Generator) -> Words:
-    return (own_noise(case, name).view(np.int64) // 2 - own_noise(case, name).view(np.int64)).view(np.uint64)
+    return (own_noise(case, name).view(np.int64) // 2 - own_noise(case, name).view(np.int64)).view(
+        np.uint64
+    )
 
 
 def fresh_noise(case: Case, name: str, rng: np.random.Generator) -> Words:
@@ -260,7 +301,9 @@ def another_signature(case: Case, name: str, rng: np.random.Generator) -> None:
     own = recompute.all_said(case.peers[name])
     signed, statement = own[int(rng.integers(len(own)))]
     place = int(rng.integers(len(signed.signature)))
-    flipped = bytes([*signed.signature[:place], signed.signature[place] ^ 1, *signed.signature[place + 1 :]])
+    flipped = bytes(
+        [*signed.signature[:place], signed.signature[place] ^ 1, *signed.signature[place + 1 :]]
+    )
     say(case.peers[name], statement, flipped)
 
 
@@ -310,7 +353,9 @@ def chained(entries: list[LogEntry]) -> list[Logged]:
 
 def dropped_entry(case: Case, name: str, rng: np.random.Generator) -> None:
     log = case.logs[name]
-    place = int(rng.integers(len(log) - 1))  # that the last one is gone shows only beside the journal
+    place = int(
+        rng.integers(len(log) - 1)
+    )  # that the last one is gone shows only beside the journal
     case.logs[name] = log[:place] + log[place + 1 :]
 
 
@@ -349,7 +394,11 @@ def changed_entry(case: Case, name: str, rng: np.random.Generator) -> None:
     place = int(rng.integers(len(case.logs[name])))
     one = case.logs[name][place]
     text = msgspec.json.encode(changed_fields(one.entry, rng)).decode()
-    case.logs[name] = [*case.logs[name][:place], one._replace(text=text), *case.logs[name][place + 1 :]]
+    case.logs[name] = [
+        *case.logs[name][:place],
+        one._replace(text=text),
+        *case.logs[name][place + 1 :],
+    ]
 
 
 def changed_and_chained(case: Case, name: str, rng: np.random.Generator) -> None:
@@ -372,7 +421,9 @@ LOGS = [
 # Reports: at one node, or at all.
 
 
-def changed_report(field: str, case: Case, rng: np.random.Generator) -> Callable[[SumReport], SumReport]:
+def changed_report(
+    field: str, case: Case, rng: np.random.Generator
+) -> Callable[[SumReport], SumReport]:
     report = case.report
     names, bit = report.participants, 1 << int(rng.integers(8))
     place = int(rng.integers(len(report.results)))
@@ -397,7 +448,9 @@ def changed_report(field: str, case: Case, rng: np.random.Generator) -> Callable
         "parts": (rng.bytes(32), *report.parts[1:]),
         "vector": flipped(report.vector),
         "shorter vector": report.vector[: int(rng.integers(len(report.vector)))],
-        "first_total": flipped(report.first_total) if report.first_total else bytes(8 * case.rounds[0].layout.size),
+        "first_total": flipped(report.first_total)
+        if report.first_total
+        else bytes(8 * case.rounds[0].layout.size),
         "no first_total": b"",
         "layout": "0123456789abcdef",
         "bits": report.bits + 1,
@@ -416,7 +469,8 @@ def changed_report(field: str, case: Case, rng: np.random.Generator) -> Callable
         "is_certified": with_result(is_certified=not result.is_certified),
         "standard_error": with_result(standard_error=1e-9),
         "another bracket": with_result(
-            low=tuple(one + 0.1 for one in result.high), high=tuple(one + 0.2 for one in result.high)
+            low=tuple(one + 0.1 for one in result.high),
+            high=tuple(one + 0.2 for one in result.high),
         ),
         "NaN": with_result(value=(float("nan"),)),
         "no results": (),
@@ -429,9 +483,28 @@ def changed_report(field: str, case: Case, rng: np.random.Generator) -> Callable
     return lambda one: replace(one, **{name: value})
 
 
-RESULT_FIELDS = ["value", "low", "high", "interval", "rows", "clipped", "has_value", "is_certified", "standard_error"]
+RESULT_FIELDS = [
+    "value",
+    "low",
+    "high",
+    "interval",
+    "rows",
+    "clipped",
+    "has_value",
+    "is_certified",
+    "standard_error",
+]
 RESULT_FIELDS += ["NaN", "another bracket"]
-OTHER_FIELDS = ["epoch", "origin", "participants", "fewer participants", "tags", "fewer tags", "parts", "vector"]
+OTHER_FIELDS = [
+    "epoch",
+    "origin",
+    "participants",
+    "fewer participants",
+    "tags",
+    "fewer tags",
+    "parts",
+    "vector",
+]
 OTHER_FIELDS += [
     "shorter vector",
     "first_total",
@@ -567,7 +640,11 @@ def test_rows_that_do_not_exist_show_in_the_file_or_the_bound(
         network.clock.run(5.0)
     network.parts["node-2"] = PARTS[2]
     found = case_of(network).outcomes()
-    assert (found.pop(FILES), found.pop(BOUNDS), set(found.values())) == (None, within_bound, {True})
+    assert (found.pop(FILES), found.pop(BOUNDS), set(found.values())) == (
+        None,
+        within_bound,
+        {True},
+    )
 
 
 def test_a_journal_that_has_gone_on() -> None:
@@ -579,7 +656,12 @@ def test_a_journal_that_has_gone_on() -> None:
     assert {peer.epoch for name, peer in case.peers.items() if name != "node-3"} == {2}
     found = case.outcomes()
     assert False not in found.values()
-    assert {claim for claim, holds in found.items() if holds is None} == {SIGNED, FILES, BOUNDS, RESULTS}
+    assert {claim for claim, holds in found.items() if holds is None} == {
+        SIGNED,
+        FILES,
+        BOUNDS,
+        RESULTS,
+    }
     assert "the journal of node-0 has gone on to epoch 2" in case.verify()[4].evidence
     assert "the file of node-1 has other rows than those contributed" in str(case.verify())
 
@@ -662,7 +744,9 @@ def without_member(case: Case, peer: SumPeer) -> None:
 def without_column(_: Case, peer: SumPeer) -> None:
     source = peer.source
     assert isinstance(source, SumSource)
-    peer.source = dataclasses.replace(source, data=dataclasses.replace(source.data, columns={"other": np.ones(3)}))
+    peer.source = dataclasses.replace(
+        source, data=dataclasses.replace(source.data, columns={"other": np.ones(3)})
+    )
 
 
 def nearly_the_same(_: Case, peer: SumPeer) -> None:
@@ -685,9 +769,14 @@ def unmasked(case: Case, _: SumPeer) -> None:
     digests = {}
     for k, (name, one) in enumerate(case.peers.items()):
         current = case.rounds[-1]
-        words = np.concatenate([own_sums(case, name) + own_noise(case, name), np.zeros(CHECKS, dtype=np.uint64)])
+        words = np.concatenate(
+            [own_sums(case, name) + own_noise(case, name), np.zeros(CHECKS, dtype=np.uint64)]
+        )
         words[:1] += np.uint64({0: 1, 1: 2**64 - 1}.get(k, 0))
-        commit, part = recompute.said(one, Commit, current.number), recompute.said(one, Part, current.number)
+        commit, part = (
+            recompute.said(one, Commit, current.number),
+            recompute.said(one, Part, current.number),
+        )
         assert commit is not None
         assert part is not None
         vector = statements.pack(words)
@@ -695,7 +784,9 @@ def unmasked(case: Case, _: SumPeer) -> None:
         say(one, replace(commit, digest=digests[name]))
         say(one, replace(part, vector=vector))
     agree_on_commitments(case, case.rounds[-1].number)
-    change_reports(case, lambda one: replace(one, parts=tuple(digests[name] for name in one.participants)))
+    change_reports(
+        case, lambda one: replace(one, parts=tuple(digests[name] for name in one.participants))
+    )
 
 
 def with_one_key(case: Case, peer: SumPeer) -> None:
@@ -723,28 +814,65 @@ def with_other_bounds(case: Case, _: SumPeer) -> None:
 
 def released_first(case: Case, peer: SumPeer) -> None:
     *before, made, released = case.logs[peer.name]
-    case.logs[peer.name] = contributions.extend(None, [one.entry for one in (*before, released, made)])
+    case.logs[peer.name] = contributions.extend(
+        None, [one.entry for one in (*before, released, made)]
+    )
 
 
 DAMAGES: list[tuple[Change, str, bool | None, str]] = [
     (unmasked, SIGNED, False, "the contribution of node-0 to round 1 is not masked"),
     (with_one_key, SIGNED, False, "several sites joined with the same key"),
     (refused, SIGNED, False, "node-1 refused to contribute"),
-    (retell(Part, 1, commits=bytes(16)), SIGNED, False, "contributions to round 1 are for other commitments"),
-    (retell(Commit, 1, roster=bytes(16)), SIGNED, False, "something else to round 1 than it had committed to"),
+    (
+        retell(Part, 1, commits=bytes(16)),
+        SIGNED,
+        False,
+        "contributions to round 1 are for other commitments",
+    ),
+    (
+        retell(Commit, 1, roster=bytes(16)),
+        SIGNED,
+        False,
+        "something else to round 1 than it had committed to",
+    ),
     (with_other_bounds, BOUNDS, None, "node-0 contributed by another member list than number 2"),
     (released_first, LOGGED, False, "which no site with a contribution has in this order"),
     (forget((Join, 0)), SIGNED, None, "node-1 no longer has what it said when it joined"),
     (forget((Join, 0)), RESULTS, None, "the least cell that node-1 asked for"),
     (forget((Part, 1)), SIGNED, None, "node-1 no longer has its contribution to round 1"),
     (forget((Commit, 1)), SIGNED, None, "node-1 no longer has its contribution to round 1"),
-    (retell(Join, snapshot=bytes(16)), SIGNED, False, "node-1 joined with other rows than those reported"),
+    (
+        retell(Join, snapshot=bytes(16)),
+        SIGNED,
+        False,
+        "node-1 joined with other rows than those reported",
+    ),
     (retell(Join, key=b""), SIGNED, False, "node-1 joined with other rows than those reported"),
-    (retell(Join, nonce=bytes(32)), SIGNED, False, "node-1 joined otherwise than in the list of participants"),
+    (
+        retell(Join, nonce=bytes(32)),
+        SIGNED,
+        False,
+        "node-1 joined otherwise than in the list of participants",
+    ),
     (retell(Join, min_cell=7), RESULTS, False, "cells of 7 rows are asked for"),
-    (retell(Part, 1, roster=bytes(16)), SIGNED, False, "node-1 contributed to another list of participants"),
-    (retell(Part, 1, roster=bytes(16)), SIGNED, False, "they are for different lists of participants"),
-    (retell(Commit, 1, digest=bytes(32)), SIGNED, False, "something else to round 1 than it had committed to"),
+    (
+        retell(Part, 1, roster=bytes(16)),
+        SIGNED,
+        False,
+        "node-1 contributed to another list of participants",
+    ),
+    (
+        retell(Part, 1, roster=bytes(16)),
+        SIGNED,
+        False,
+        "they are for different lists of participants",
+    ),
+    (
+        retell(Commit, 1, digest=bytes(32)),
+        SIGNED,
+        False,
+        "something else to round 1 than it had committed to",
+    ),
     (retold_epoch, SIGNED, False, "node-1 has a statement of another epoch"),
     (lengthened, SIGNED, False, "contributions to round 1 have the wrong length"),
     (unlike_the_total, SIGNED, False, "they do not add up to the total of round 1"),
@@ -758,7 +886,12 @@ DAMAGES: list[tuple[Change, str, bool | None, str]] = [
     (without_rows, BRACKETS, None, "the rows of node-1 are not here"),
     (without_member, BOUNDS, None, "node-1 is no member any more"),
     (without_member, SIGNED, None, "is not signed with its key"),
-    (lambda case, peer: with_list(case, peer, revoked=("0" * 64,)), BOUNDS, False, "2 member lists with number 1"),
+    (
+        lambda case, peer: with_list(case, peer, revoked=("0" * 64,)),
+        BOUNDS,
+        False,
+        "2 member lists with number 1",
+    ),
     (without_column, FILES, None, "the file of node-1: "),
     (nearly_the_same, REPORTS, None, "the last digits of the results at node-1"),
     (nearly_the_same, RESULTS, None, "the last digits of those at node-1"),
@@ -767,7 +900,9 @@ DAMAGES: list[tuple[Change, str, bool | None, str]] = [
 
 
 @pytest.mark.parametrize(("change", "claim", "holds", "evidence"), DAMAGES)
-def test_what_is_said_of_damage(change: Change, claim: str, holds: bool | None, evidence: str) -> None:
+def test_what_is_said_of_damage(
+    change: Change, claim: str, holds: bool | None, evidence: str
+) -> None:
     case = copied(honest("several"))
     change(case, case.peers["node-1"])
     (found,) = (one for one in case.verify() if one.claim == claim)
@@ -777,7 +912,9 @@ def test_what_is_said_of_damage(change: Change, claim: str, holds: bool | None, 
 
 @pytest.mark.parametrize("mode", ["laplace", "gaussian"])
 @pytest.mark.parametrize("secret", [bytes(32), b"thirty-two letters, of all sites"])
-def test_noise_that_others_can_compute_is_no_noise(mode: str, secret: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_that_others_can_compute_is_no_noise(
+    mode: str, secret: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gosta.net.protocol.sums.secrets.token_bytes", lambda _size: secret)
     assert case_of(network_of(mode)).outcomes()[NOISE] is False
 
@@ -792,7 +929,9 @@ def test_noise_that_others_can_compute_is_no_noise(mode: str, secret: bytes, mon
         (lambda case, origin: retell(Part, 1, roster=bytes(16))(case, case.peers["node-0"]), "another list"),
     ],
 )  # fmt: skip
-def test_the_list_of_participants_by_a_site_that_takes_no_part(change: Change, evidence: str) -> None:
+def test_the_list_of_participants_by_a_site_that_takes_no_part(
+    change: Change, evidence: str
+) -> None:
     network = network_of("plain")
     network.agree("node-3", leaves=True)
     network.clock.run(12.0)
@@ -822,7 +961,9 @@ def test_a_later_release_of_others_does_not_hide_a_false_report() -> None:
     for name in ("node-0", "node-1"):
         peer = case.peers[name]
         assert peer.report is not None
-        peer.report = replace(peer.report, epoch=peer.report.epoch - 1, participants=("node-0", "node-1"))
+        peer.report = replace(
+            peer.report, epoch=peer.report.epoch - 1, participants=("node-0", "node-1")
+        )
     (found,) = (one for one in case.verify() if one.claim == REPORTS)
     assert found.holds is not True
     assert "node-0" in found.evidence
@@ -861,7 +1002,10 @@ def test_a_node_that_lacks_the_release() -> None:
     assert (found.pop(REPORTS), set(found.values())) == (None, {True})
     for peer in case.peers.values():
         peer.report = None
-    assert [(one.claim, one.holds) for one in case.verify()] == [("there is a release", None), (CHAINS, True)]
+    assert [(one.claim, one.holds) for one in case.verify()] == [
+        ("there is a release", None),
+        (CHAINS, True),
+    ]
 
 
 def test_a_file_with_few_changed_rows() -> None:
@@ -892,7 +1036,10 @@ def test_other_policies_and_settings_are_not_checked() -> None:
     ):
         case = copied(honest(mode))
         for name, peer in case.peers.items():
-            peer.source, peer.identity = honest(other).peers[name].source, honest(other).peers[name].identity
+            peer.source, peer.identity = (
+                honest(other).peers[name].source,
+                honest(other).peers[name].identity,
+            )
         found = case.outcomes()
         assert False not in found.values(), case.verify()
         assert {found[claim] for claim in (LOGGED, SET, TOTAL, RESULTS)} == {None}
@@ -908,7 +1055,9 @@ def test_faults_are_no_corruption(start: int) -> None:
         network = SumNetwork(PARTS[:nodes], edges, faults, seed)
         for second in np.linspace(0.3, FAULT_SECONDS, 6):
             network.clock.run(second)
-            assert False not in case_of(network).outcomes().values(), f"seed {seed}, second {second}"
+            assert False not in case_of(network).outcomes().values(), (
+                f"seed {seed}, second {second}"
+            )
         network.end_faults()
         network.clock.run(FAULT_SECONDS + QUIET_SECONDS)
         assert set(case_of(network).outcomes().values()) == {True}, f"seed {seed}"
@@ -929,7 +1078,10 @@ def test_noise_of_another_scale_is_found(noise: Noise) -> None:
     for size in (16, 64, 512, 4096):
         low, high = recompute.allowed_mean(noise, size)
         for _ in range(10):
-            shares = [draw(noise, size, rng.bytes).view(np.int64) / 2.0**noise.bits for _ in range(noise.participants)]
+            shares = [
+                draw(noise, size, rng.bytes).view(np.int64) / 2.0**noise.bits
+                for _ in range(noise.participants)
+            ]
             mean = float(np.abs(np.sum(shares, axis=0)).mean())
             assert low <= mean <= high
         if size >= 512:
@@ -941,7 +1093,17 @@ def test_noise_of_another_scale_is_found(noise: Noise) -> None:
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folders of three processes that released an AUC with noise."""
     net = tmp_path_factory.mktemp("released") / "net"
-    options = ["--private", "--data", "breast-cancer", "--epsilon", "4", "--nodes", "3", "--port", ports.free()]
+    options = [
+        "--private",
+        "--data",
+        "breast-cancer",
+        "--epsilon",
+        "4",
+        "--nodes",
+        "3",
+        "--port",
+        ports.free(),
+    ]
     made = gosta("network", "init", net, *options)
     assert made.returncode == 0, made.stderr
     up = gosta("network", "up", net, "--until", "1%", "--json")
@@ -966,7 +1128,9 @@ def test_processes_with_noise(net: Path, gosta_: Any) -> None:
     assert (code, found.pop(OTHERS), set(found.values())) == (3, None, {True})
     out = gosta_("network", "verify", net)[1]
     assert re.search(r"^yes  the total is .*\n     \d+ numbers, bit for bit$", out, re.MULTILINE)
-    assert re.search(r"round 1: laplace, its size [\d.]+ on average \(allowed: [\d.]+ to [\d.]+\)", out)
+    assert re.search(
+        r"round 1: laplace, its size [\d.]+ on average \(allowed: [\d.]+ to [\d.]+\)", out
+    )
 
 
 def test_another_report_in_the_journals(net: Path, gosta_: Any) -> None:
@@ -976,7 +1140,9 @@ def test_another_report_in_the_journals(net: Path, gosta_: Any) -> None:
         assert peer.report is not None
         results = (peer.report.results[0]._replace(value=(0.05,)),)
         with contextlib.closing(Journal(net / name / "journal.sqlite")) as journal:
-            journal.append([Released(msgspec.msgpack.encode(replace(peer.report, results=results)))])
+            journal.append(
+                [Released(msgspec.msgpack.encode(replace(peer.report, results=results)))]
+            )
     code, found = verified(net, gosta_)
     assert (code, [claim for claim, holds in found.items() if holds is False]) == (1, [RESULTS])
 
@@ -990,7 +1156,13 @@ def test_a_folder_elsewhere_and_another_file(net: Path, gosta_: Any) -> None:
     assert verified(net, gosta_)[1][TOTAL] is None
     shutil.rmtree(net / "node-2")
     code, found = verified(net, gosta_)
-    assert (code, found[FILES], found[TOTAL], found[NOISE], found[BOUNDS]) == (3, None, None, None, None)
+    assert (code, found[FILES], found[TOTAL], found[NOISE], found[BOUNDS]) == (
+        3,
+        None,
+        None,
+        None,
+        None,
+    )
     assert False not in found.values()
     for name in ("node-0", "node-1"):
         shutil.rmtree(net / name)
@@ -1001,7 +1173,9 @@ def test_a_folder_elsewhere_and_another_file(net: Path, gosta_: Any) -> None:
 def test_an_older_journal(net: Path, gosta_: Any) -> None:
     """The log ends before the entry that the file beside it tells of."""
     with sqlite3.connect(net / "node-0" / "journal.sqlite") as db:
-        db.execute("DELETE FROM contributions WHERE number = (SELECT max(number) FROM contributions)")
+        db.execute(
+            "DELETE FROM contributions WHERE number = (SELECT max(number) FROM contributions)"
+        )
     db.close()
     code, found = verified(net, gosta_)
     assert (code, found[CHAINS]) == (1, False)

@@ -59,7 +59,11 @@ class Sites:
     """Nodes a, b, c that only dial out, and all of which are neighbours; f and g can be reached."""
 
     def __init__(self, folder: Path, proxy: str = "none") -> None:
-        self.folder, self.handlers, self.nodes = folder, dict[str, RecordingHandler](), dict[str, TcpTransport]()
+        self.folder, self.handlers, self.nodes = (
+            folder,
+            dict[str, RecordingHandler](),
+            dict[str, TcpTransport](),
+        )
         self.forwarded: list[tuple[str, str, int | None]] = []
         self.sockets: list[socket.socket] = []
         for name in NAMES:
@@ -69,7 +73,9 @@ class Sites:
         return write(self.folder / name, Pair(b"", AUTHORITY.cert), PAIRS[name])
 
     def add(self, name: str, proxy: str = "none", forwards: bool = True) -> None:
-        handler = self.handlers[name] = named(RecordingHandler(*(set("abc") - {name} if name in "abc" else ())), name)
+        handler = self.handlers[name] = named(
+            RecordingHandler(*(set("abc") - {name} if name in "abc" else ())), name
+        )
         on_forwarding = (lambda *event: self.forwarded.append(event)) if forwards else None
         self.nodes[name] = TcpTransport(handler, self.files(name), ALL, proxy, on_forwarding)
 
@@ -83,7 +89,8 @@ class Sites:
 
     def are_linked(self, *pair: str) -> bool:
         return all(
-            any(link.neighbour == other for link in self.handlers[name].links) for name, other in (pair, pair[::-1])
+            any(link.neighbour == other for link in self.handlers[name].links)
+            for name, other in (pair, pair[::-1])
         )
 
     async def ask(self, name: str, other: str, at: str = "f") -> BareTls:
@@ -129,11 +136,15 @@ def test_messages_pass_whole_through_a_forwarder(run: Run) -> None:
         (to_b,), (to_a,) = sites.handlers["a"].links, sites.handlers["b"].links
         assert to_b.via == to_a.via == forwarding.order("ab", "fg")[0]
         assert sites.forwarded == [("a", "b", None)] or sites.forwarded == [("b", "a", None)]
-        messages = [os.urandom(1 + 40_000 * k % 262_144) for k in range(40)]  # more than all buffers hold
+        messages = [
+            os.urandom(1 + 40_000 * k % 262_144) for k in range(40)
+        ]  # more than all buffers hold
         for message in messages:
             for link in (to_a, to_b):
                 await until(partial(link.send, message))
-        await until(lambda: all(len(sites.handlers[name].messages) == len(messages) for name in "ab"))
+        await until(
+            lambda: all(len(sites.handlers[name].messages) == len(messages) for name in "ab")
+        )
         assert sites.handlers["a"].messages == sites.handlers["b"].messages == messages
         to_a.close()
         await until(lambda: not sites.handlers["a"].links and len(sites.forwarded) == 2)
@@ -187,7 +198,9 @@ class ForwardedTestNetwork(TestNetwork):
     ],
 )
 @pytest.mark.parametrize("runner", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_links_through_a_forwarder_are_as_others(tmp_path: Path, test: Callable[..., None], runner: Any) -> None:
+def test_links_through_a_forwarder_are_as_others(
+    tmp_path: Path, test: Callable[..., None], runner: Any
+) -> None:
     async def run(body: Callable[[TestNetwork], Awaitable[None]]) -> None:
         network = ForwardedTestNetwork(tmp_path)
         try:
@@ -199,7 +212,9 @@ def test_links_through_a_forwarder_are_as_others(tmp_path: Path, test: Callable[
     test(lambda body: runner(run(body)))
 
 
-def test_a_forwarder_that_records_everything_reads_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forwarder_that_records_everything_reads_nothing(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All bytes that it copies are records of TLS between the two ends; of what they say, it has no byte."""
     seen: dict[Copier, bytes] = {}
     original = Copier.data_received
@@ -220,7 +235,10 @@ def test_a_forwarder_that_records_everything_reads_nothing(run: Run, monkeypatch
         assert len(seen) == 2
         for stream in seen.values():
             assert len(stream) > len(marker)
-            assert not any(text in stream for text in (b"row 0.12345", b"patient", b"gosta ", PAIRS["a"].cert[60:90]))
+            assert not any(
+                text in stream
+                for text in (b"row 0.12345", b"patient", b"gosta ", PAIRS["a"].cert[60:90])
+            )
             check_records(stream)
 
     run(body)
@@ -240,7 +258,9 @@ def check_records(stream: bytes) -> None:
 class Liar(Forwarder):
     """A member that does not forward, but speaks TLS itself with one of the two, in the name of the other."""
 
-    contexts: tuple[ssl.SSLContext, ssl.SSLContext]  # of a client and of a server, with its own certificate
+    contexts: tuple[
+        ssl.SSLContext, ssl.SSLContext
+    ]  # of a client and of a server, with its own certificate
     greets_as = "a"
 
     async def _forward(self, *pair: Waiting) -> None:
@@ -313,7 +333,9 @@ def test_two_meet_where_only_one_forwarder_is_reachable_for_both(run: Run) -> No
 def test_one_end_breaks_off_while_the_other_sends(run: Run) -> None:
     async def body(sites: Sites) -> None:
         problems: list[Any] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, problem: problems.append(problem)
+        )
         for _ in range(10):
             sites.meet("a", "b")
             await until(lambda: sites.are_linked("a", "b"))
@@ -415,7 +437,9 @@ def test_removed_members_and_others_are_not_forwarded(run: Run) -> None:
         await until(lambda: not sites.handlers["a"].links and not sites.handlers["b"].links)
         sites.meet("a", "b")
         await until(lambda: all(sites.handlers[name].dial_failures for name in "ab"))
-        assert "refuses to forward: 'there is no such member'" in sites.handlers["a"].dial_failures[0]
+        assert (
+            "refuses to forward: 'there is no such member'" in sites.handlers["a"].dial_failures[0]
+        )
         assert {"not a neighbour", "forwarding"} == set(sites.handlers["f"].rejections)
 
     run(body)
@@ -429,7 +453,10 @@ def test_a_node_that_does_not_forward_says_so(run: Run) -> None:
             await sites.nodes[name].start("127.0.0.1:0")
         sites.meet("a", "b")
         await until(lambda: all(sites.handlers[name].dial_failures for name in "ab"))
-        assert "f: it refuses to forward: 'it does not forward'" in sites.handlers["a"].dial_failures[0]
+        assert (
+            "f: it refuses to forward: 'it does not forward'"
+            in sites.handlers["a"].dial_failures[0]
+        )
 
     run(body)
 
@@ -440,7 +467,9 @@ def test_a_neighbour_that_does_not_come_and_a_forwarder_that_is_another_one(
     monkeypatch.setattr(forwarding, "WAIT_SECONDS", 0.1)
 
     async def body(sites: Sites) -> None:
-        sites.nodes["a"].dial("b", "", {"f": sites.nodes["f"].address, "c": sites.nodes["g"].address})
+        sites.nodes["a"].dial(
+            "b", "", {"f": sites.nodes["f"].address, "c": sites.nodes["g"].address}
+        )
         await until(lambda: bool(sites.handlers["a"].dial_failures))
         (reason,) = sites.handlers["a"].dial_failures
         assert "f: b did not come" in reason
@@ -463,7 +492,10 @@ def test_a_member_that_does_not_read_fills_no_buffer(run: Run) -> None:
             await asyncio.sleep(0)
         forwarder = sites.nodes[to_b.via]._forwarder
         assert forwarder is not None
-        waiting = [cast("asyncio.Transport", one).get_write_buffer_size() for one in forwarder._forwarded.values()]
+        waiting = [
+            cast("asyncio.Transport", one).get_write_buffer_size()
+            for one in forwarder._forwarded.values()
+        ]
         assert 0 < max(waiting) <= MAX_WRITE_BUFFER_BYTES + 256 * 1024  # and what was read at once
         to_a.transport.resume_reading()
         await until(lambda: len(sites.handlers["b"].messages) >= sent)
@@ -480,7 +512,9 @@ async def stays(condition: Callable[[], bool]) -> bool:
     return True
 
 
-def test_what_is_sent_too_early_or_never_ends_a_pair(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_sent_too_early_or_never_ends_a_pair(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A member that answers PAIRED wrongly, or not, costs the other one a moment; nothing is left at the forwarder."""
     monkeypatch.setattr(forwarding, "SWITCH_SECONDS", 0.2)
 
@@ -520,7 +554,9 @@ async def forwarding_end(tls: BareTls) -> None:
 # Proxies.
 
 
-async def proxied(folder: Path, proxy: Proxy, setting: str = "http://{}") -> tuple[Sites, asyncio.Server]:
+async def proxied(
+    folder: Path, proxy: Proxy, setting: str = "http://{}"
+) -> tuple[Sites, asyncio.Server]:
     """Return sites of which a dials b.example through a proxy; b is at f's place."""
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -541,8 +577,18 @@ QUOTED = "http://me:a%20p%25ss%3Aword@{}"
         ("", "http://{}", "b.example:7400", ""),
         (CREDENTIALS, QUOTED, "b.example:7400", ""),
         (CREDENTIALS, "http://{}", "b.example:7400", "it wants user and password"),
-        (CREDENTIALS, "http://me:wrong@{}", "b.example:7400", "it does not accept user and password"),
-        ("", "http://{}", "c.example:7400", "it does not permit connections to c.example:7400 (status 403)"),
+        (
+            CREDENTIALS,
+            "http://me:wrong@{}",
+            "b.example:7400",
+            "it does not accept user and password",
+        ),
+        (
+            "",
+            "http://{}",
+            "c.example:7400",
+            "it does not permit connections to c.example:7400 (status 403)",
+        ),
         ("", "http://{}", "b.example:7402", "it cannot connect to b.example:7402 (status 502)"),
         ("", "http://127.0.0.1:1", "b.example:7400", "proxy 127.0.0.1:1: Connection refused"),
     ],
@@ -617,11 +663,15 @@ def test_which_addresses_are_dialled_through_which_proxy(monkeypatch: pytest.Mon
         assert proxy_for(Address(host, 7400), "http://other.example") is None
     monkeypatch.setenv("NO_PROXY", "site.example,.example, 10.0.0.0/8,fd00::/8,nonsense/x")
     assert proxy_for(there, "") is None
-    assert proxy_for(Address("10.77.0.1", 7400), "") is proxy_for(Address("fd00::2", 7400), "") is None
+    assert (
+        proxy_for(Address("10.77.0.1", 7400), "") is proxy_for(Address("fd00::2", 7400), "") is None
+    )
     assert proxy_for(Address("11.77.0.1", 7400), "") == found
     assert proxy_for(Address("b.test", 7400), "") == found
     monkeypatch.setenv("HTTPS_PROXY", "socks5://me:secret@proxy.example:1080")
-    with pytest.raises(InputError, match=r"HTTPS_PROXY = 'socks5://proxy.example:1080' must be an HTTP proxy"):
+    with pytest.raises(
+        InputError, match=r"HTTPS_PROXY = 'socks5://proxy.example:1080' must be an HTTP proxy"
+    ):
         proxy_for(Address("b.test", 7400), "")
 
 
@@ -635,31 +685,64 @@ def places(folder: Path) -> tuple[str, str, dict[str, str], dict[str, str]]:
 
 def test_networks_with_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> None:
     net, port = tmp_path / "net", ports.free(12)
-    hosts = [word for host in ("a.example", "outbound", "Outbound", "[::1]") for word in ("--host", host)]
-    code, out, _ = gosta_("network", "init", net, "--data", "breast-cancer", "--nodes", 4, "--port", port, *hosts)
+    hosts = [
+        word for host in ("a.example", "outbound", "Outbound", "[::1]") for word in ("--host", host)
+    ]
+    code, out, _ = gosta_(
+        "network", "init", net, "--data", "breast-cancer", "--nodes", 4, "--port", port, *hosts
+    )
     assert code == 0
     assert "dial out only  node-1, node-2" in out
-    reached = {"node-0": f"a.example:{port}", "node-3": f"[::1]:{port + 4}"}  # with the two others on one machine
-    everybody = {"node-0": reached["node-0"], "node-1": "", "node-2": "", "node-3": reached["node-3"]}
+    reached = {
+        "node-0": f"a.example:{port}",
+        "node-3": f"[::1]:{port + 4}",
+    }  # with the two others on one machine
+    everybody = {
+        "node-0": reached["node-0"],
+        "node-1": "",
+        "node-2": "",
+        "node-3": reached["node-3"],
+    }
     assert read_network(net / NETWORK_FILE).nodes == everybody
     neighbours = {name: {k: v for k, v in everybody.items() if k != name} for name in everybody}
-    assert places(net / "node-0") == (f"0.0.0.0:{port}", reached["node-0"], neighbours["node-0"], {})
+    assert places(net / "node-0") == (
+        f"0.0.0.0:{port}",
+        reached["node-0"],
+        neighbours["node-0"],
+        {},
+    )
     assert places(net / "node-1") == ("", "", neighbours["node-1"], reached)
     assert places(net / "node-3") == (reached["node-3"], "", neighbours["node-3"], {})
     code, out, _ = gosta_("network", "add", net, "--host", "b.example", "--neighbours", "node-3")
     assert code == 0
     reached["node-4"] = f"b.example:{port}"
-    assert places(net / "node-1") == ("", "", neighbours["node-1"], reached)  # no new neighbour, a new forwarder
+    assert places(net / "node-1") == (
+        "",
+        "",
+        neighbours["node-1"],
+        reached,
+    )  # no new neighbour, a new forwarder
     assert gosta_("network", "remove", net, "node-0")[0] == 0
     del reached["node-0"], neighbours["node-1"]["node-0"]
     assert places(net / "node-1") == ("", "", neighbours["node-1"], reached)
     (net / "node-2").rename(tmp_path / "node-2")
     code, out, _ = gosta_("network", "remove", net, "node-4")
-    assert "node-2's folder is on another machine; set in its node.toml, in [forwarders]: node-3 = \"[::1]" in out
+    assert (
+        "node-2's folder is on another machine; set in its node.toml, in [forwarders]: node-3 = \"[::1]"
+        in out
+    )
     code, out, err = gosta_("network", "remove", net, "node-3")
     assert (code, "no member can be reached" in err) == (2, True)
     code, _, err = gosta_(
-        "network", "init", tmp_path / "dark", "--data", "breast-cancer", "--nodes", 3, "--host", "outbound"
+        "network",
+        "init",
+        tmp_path / "dark",
+        "--data",
+        "breast-cancer",
+        "--nodes",
+        3,
+        "--host",
+        "outbound",
     )
     assert (code, err.count("\n")) == (2, 1)
     assert "no member can be reached" in err
@@ -675,7 +758,9 @@ def test_enrolment_of_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> N
         return str(out)
 
     net = tmp_path / "net"
-    call("network", "init", net, "--score", "risk", "--label", "died", "--classes", "0,1", "--enrol")
+    call(
+        "network", "init", net, "--score", "risk", "--label", "died", "--classes", "0,1", "--enrol"
+    )
     requests = {"a": "a.example:443", "b": "outbound", "c": "outbound"}
     for name, address in requests.items():
         more = ("--name", name, "--address", address, "--data", rows)
@@ -685,22 +770,38 @@ def test_enrolment_of_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> N
     assert (code, "does not listen" in err) == (2, True)
 
     def sign(*names: str) -> str:
-        out = call("network", "sign", net, *(tmp_path / name / "request.json" for name in names), "--yes")
+        out = call(
+            "network", "sign", net, *(tmp_path / name / "request.json" for name in names), "--yes"
+        )
         for name in requests:
             call("node", "join", net / "bundles" / f"{name}.json", tmp_path / name, "--yes")
         return out
 
     assert "outbound" in sign("a", "b", "c")
-    assert read_node(tmp_path / "a" / NODE_FILE).node.status_page == "127.0.0.1:7443"  # 444 is for root
+    assert (
+        read_node(tmp_path / "a" / NODE_FILE).node.status_page == "127.0.0.1:7443"
+    )  # 444 is for root
     assert places(tmp_path / "a") == ("0.0.0.0:443", "a.example:443", {"b": "", "c": ""}, {})
-    assert places(tmp_path / "b") == ("", "", {"a": "a.example:443", "c": ""}, {"a": "a.example:443"})
-    call("node", "request", net / "invitation.json", tmp_path / "b", "--address", "b.example:7400")  # it moved
+    assert places(tmp_path / "b") == (
+        "",
+        "",
+        {"a": "a.example:443", "c": ""},
+        {"a": "a.example:443"},
+    )
+    call(
+        "node", "request", net / "invitation.json", tmp_path / "b", "--address", "b.example:7400"
+    )  # it moved
     assert "new address" in sign("b")
     assert places(tmp_path / "b")[:2] == ("0.0.0.0:7400", "b.example:7400")
     assert places(tmp_path / "c") == ("", "", {"a": "a.example:443", "b": "b.example:7400"}, {})
     call("node", "request", net / "invitation.json", tmp_path / "b", "--address", "outbound")
     sign("b")
-    assert places(tmp_path / "b") == ("", "", {"a": "a.example:443", "c": ""}, {"a": "a.example:443"})
+    assert places(tmp_path / "b") == (
+        "",
+        "",
+        {"a": "a.example:443", "c": ""},
+        {"a": "a.example:443"},
+    )
     assert places(tmp_path / "c")[3] == {"a": "a.example:443"}
 
 
@@ -721,9 +822,17 @@ Copier.data_received = record
 run(Path(sys.argv[1]))
 """
 MIDDLEBOXES = str(Path(__file__).parent / "middleboxes.py")
-PLACES = {"node-0": "open", "node-1": "inside", "node-2": "first", "node-3": "second", "node-4": "proxied"}
+PLACES = {
+    "node-0": "open",
+    "node-1": "inside",
+    "node-2": "first",
+    "node-3": "second",
+    "node-4": "proxied",
+}
 OUTBOUND = {"node-2", "node-3", "node-4"}
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
+}
 PROXIED = {"HTTPS_PROXY": "http://site:secret@10.78.0.1:3128"}
 
 
@@ -737,13 +846,18 @@ class WalledProcesses:
     def start(self, name: str, place: str, *command: str, **environment: str) -> None:
         with (self.network / f"{name}.log").open("ab") as log:
             whole = self.spaces.command(place, *command)
-            self.running[name] = subprocess.Popen(whole, stdout=log, stderr=log, env={**ENVIRONMENT, **environment})
+            self.running[name] = subprocess.Popen(
+                whole, stdout=log, stderr=log, env={**ENVIRONMENT, **environment}
+            )
 
     def start_node(self, name: str, **environment: str) -> None:
         folder = str(self.network / name)
         recording = [sys.executable, "-c", RECORDER, folder, str(self.network / "record")]
         self.start(
-            name, PLACES[name], *(recording if name not in OUTBOUND else [*GOSTA, "node", folder]), **environment
+            name,
+            PLACES[name],
+            *(recording if name not in OUTBOUND else [*GOSTA, "node", folder]),
+            **environment,
         )
 
     def kill(self, name: str) -> None:
@@ -752,13 +866,19 @@ class WalledProcesses:
         process.wait()
 
     def status(self, name: str) -> Status | None:
-        return self.spaces.call(PLACES[name], query_status, read_node(self.network / name / NODE_FILE))
+        return self.spaces.call(
+            PLACES[name], query_status, read_node(self.network / name / NODE_FILE)
+        )
 
-    def wait(self, condition: Callable[[dict[str, Status]], bool], *names: str) -> dict[str, Status]:
+    def wait(
+        self, condition: Callable[[dict[str, Status]], bool], *names: str
+    ) -> dict[str, Status]:
         found: dict[str, Status] = {}
 
         def is_reached() -> bool:
-            found.update({name: status for name in names if (status := self.status(name)) is not None})
+            found.update(
+                {name: status for name in names if (status := self.status(name)) is not None}
+            )
             return len(found) == len(names) and condition(found)
 
         wait_until(is_reached, lambda: found)
@@ -768,19 +888,27 @@ class WalledProcesses:
 def edges(statuses: dict[str, Status]) -> dict[tuple[str, str], tuple[int, str]]:
     """Return the exchanges over each edge, seen from both ends, and the forwarder."""
     return {
-        (name, one.name): (one.exchanges, one.via) for name, status in statuses.items() for one in status.neighbours
+        (name, one.name): (one.exchanges, one.via)
+        for name, status in statuses.items()
+        for one in status.neighbours
     }
 
 
 def test_sites_behind_walls(tmp_path: Path) -> None:
     net = tmp_path / "net"
-    with namespaces("internet", "open", "router", "inside", "first", "second", "proxy", "proxied") as spaces:
+    with namespaces(
+        "internet", "open", "router", "inside", "first", "second", "proxy", "proxied"
+    ) as spaces:
         spaces.ip("internet", "link", "add", "bridge", "type", "bridge")
         spaces.ip("internet", "link", "set", "bridge", "up")
         for k, name in enumerate(("open", "router", "first", "second", "proxy")):
             spaces.wire(name, f"10.77.0.{10 + k}/24", "internet")
-        spaces.wire("inside", "192.168.7.2/24", "router", "192.168.7.1/24")  # nobody else has a way there
-        spaces.wire("proxied", "10.78.0.2/24", "proxy", "10.78.0.1/24")  # which has no way anywhere else
+        spaces.wire(
+            "inside", "192.168.7.2/24", "router", "192.168.7.1/24"
+        )  # nobody else has a way there
+        spaces.wire(
+            "proxied", "10.78.0.2/24", "proxy", "10.78.0.1/24"
+        )  # which has no way anywhere else
         spaces.ip("first", "route", "add", "blackhole", "10.77.0.13/32")
         spaces.ip("second", "route", "add", "blackhole", "10.77.0.12/32")
         hosts = ("10.77.0.10", "10.77.0.11", "outbound", "outbound", "outbound")
@@ -796,23 +924,40 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
         try:
             python = sys.executable
             processes.start(
-                "router", "router", python, MIDDLEBOXES, "port", f"10.77.0.11:{port}", f"192.168.7.2:{port}"
+                "router",
+                "router",
+                python,
+                MIDDLEBOXES,
+                "port",
+                f"10.77.0.11:{port}",
+                f"192.168.7.2:{port}",
             )
-            processes.start("proxy", "proxy", python, MIDDLEBOXES, "proxy", "10.78.0.1:3128", "site:secret")
+            processes.start(
+                "proxy", "proxy", python, MIDDLEBOXES, "proxy", "10.78.0.1:3128", "site:secret"
+            )
             for name in PLACES:
                 processes.start_node(name, **(PROXIED if name == "node-4" else {}))
             found = processes.wait(
                 lambda found: (
                     all(count >= 5 for count, _ in edges(found).values())
-                    and all(one.sites_seen == 5 and (one.expected_error or 1.0) < 0.01 for one in found.values())
+                    and all(
+                        one.sites_seen == 5 and (one.expected_error or 1.0) < 0.01
+                        for one in found.values()
+                    )
                 ),
                 *PLACES,
             )
             assert len(edges(found)) == 20
-            used = {via for (name, other), (_, via) in edges(found).items() if {name, other} <= OUTBOUND}
+            used = {
+                via for (name, other), (_, via) in edges(found).items() if {name, other} <= OUTBOUND
+            }
             assert used <= {"node-0", "node-1"}
             assert "" not in used
-            assert all(not via for (name, other), (_, via) in edges(found).items() if not {name, other} <= OUTBOUND)
+            assert all(
+                not via
+                for (name, other), (_, via) in edges(found).items()
+                if not {name, other} <= OUTBOUND
+            )
             exact = gosta_library.exact("breast-cancer", "auc")
             values = [one.estimate[0] for one in found.values() if one.estimate]
             assert values == pytest.approx([exact] * 5, rel=0.03)
@@ -822,14 +967,18 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
                 env={**ENVIRONMENT, **PROXIED}, capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert checked.stdout.count("reached, and it computes the same") == 2, checked.stdout
-            (killed,) = {edges(found)[one][1] for one in (("node-2", "node-3"), ("node-3", "node-2"))}
+            (killed,) = {
+                edges(found)[one][1] for one in (("node-2", "node-3"), ("node-3", "node-2"))
+            }
             processes.kill(killed)
             other = ({"node-0", "node-1"} - {killed}).pop()
             before = edges(found)
 
             def is_replaced(found: dict[str, Status]) -> bool:
                 now = {one: state for one, state in edges(found).items() if set(one) <= OUTBOUND}
-                return all(via == other and count > before[one][0] for one, (count, via) in now.items())
+                return all(
+                    via == other and count > before[one][0] for one, (count, via) in now.items()
+                )
 
             processes.wait(is_replaced, *OUTBOUND)
         finally:
@@ -845,7 +994,11 @@ def check_recorded(net: Path) -> None:
     for stream in streams:
         check_records(stream)
         assert not any(word in stream for word in (b"offer", b"accept", b"confirm", b"gosta "))
-        assert not any(struct.pack(">d", number) in stream for number in numbers if number not in (0.0, 1.0, -1.0))
+        assert not any(
+            struct.pack(">d", number) in stream
+            for number in numbers
+            if number not in (0.0, 1.0, -1.0)
+        )
 
 
 @pytest.mark.parametrize("is_private", [False, True], ids=["rows", "private sums"])
@@ -863,12 +1016,22 @@ def test_a_site_whose_only_way_is_a_forwarder(tmp_path: Path, is_private: bool) 
             found = nodes.wait(lambda all_: all(one.state == "complete" for one in all_))
             assert all(one.sums is not None and len(one.sums.participants) == 3 for one in found)
         else:
-            found = nodes.wait(lambda all_: all(one.sites_seen == 3 and one.exchanges > 20 for one in all_))
-        assert [one.via for status in found for one in status.neighbours] == ["", "", "node-0", "node-0"]
+            found = nodes.wait(
+                lambda all_: all(one.sites_seen == 3 and one.exchanges > 20 for one in all_)
+            )
+        assert [one.via for status in found for one in status.neighbours] == [
+            "",
+            "",
+            "node-0",
+            "node-0",
+        ]
         assert found[0].counters["connections forwarded"] == 1
         checked = gosta("check", net / "node-2")
         assert checked.returncode == 0, checked.stdout
-        assert "neighbour node-1: it only dials out, as this node: a forwarder connects the two" in checked.stdout
+        assert (
+            "neighbour node-1: it only dials out, as this node: a forwarder connects the two"
+            in checked.stdout
+        )
         assert f"forwarder node-0: 127.0.0.1:{first}: reached" in checked.stdout
         nodes.stop()
     checked = gosta("check", net / "node-2")

@@ -30,15 +30,23 @@ WEIGHTED = [one for one in BUILT_IN if not one.final_needs_rows]
 every = pytest.mark.parametrize("statistic", WEIGHTED, ids=lambda one: one.name)
 
 
-def weighted_rows(seed: int, n: int = 40, whole: bool = False) -> tuple[list[tuple[float, ...]], Floats]:
+def weighted_rows(
+    seed: int, n: int = 40, whole: bool = False
+) -> tuple[list[tuple[float, ...]], Floats]:
     """Return rows for every statistic, with ties, and weights, some of which are 0."""
     rng = np.random.default_rng(seed)
     rows = np.round(np.column_stack([rng.gamma(2, 1, (n, 2)), rng.integers(0, 2, (n, 2))]), 1)
-    weights = rng.integers(0, 4, n).astype(float) if whole else np.where(rng.random(n) < 0.1, 0.0, rng.gamma(1, 3, n))
+    weights = (
+        rng.integers(0, 4, n).astype(float)
+        if whole
+        else np.where(rng.random(n) < 0.1, 0.0, rng.gamma(1, 3, n))
+    )
     return [tuple(row) for row in rows.tolist()], weights
 
 
-def measured(data: Data, weights: Floats, statistic: Statistic, norm: Normalisation | None = None) -> Any:
+def measured(
+    data: Data, weights: Floats, statistic: Statistic, norm: Normalisation | None = None
+) -> Any:
     return measure(data.with_weights(weights), with_weights(statistic, "weights"), norm).value
 
 
@@ -55,7 +63,9 @@ def by_definition(statistic: Statistic, x: Floats, weights: Floats, norm: str) -
     if statistic.local is not None:
         each = (np.ones((n, n)) - (norm == "U") * np.eye(n)) * weights
         own = (each[:, :, None] * h).sum(axis=1) / each.sum(axis=1)[:, None]
-        means = tuple(np.average([statistic.local(tuple(row)) for row in own], axis=0, weights=weights))
+        means = tuple(
+            np.average([statistic.local(tuple(row)) for row in own], axis=0, weights=weights)
+        )
     value = statistic.final(means) if statistic.final is not None else means
     return float(as_tuple(value)[0])
 
@@ -76,15 +86,21 @@ def test_value_is_the_weighted_mean_over_pairs(statistic: Statistic, seed: int) 
     assert alike / factor == pytest.approx(measure(data, statistic).value, rel=TIGHT)
 
 
-@pytest.mark.parametrize("statistic", [s for s in WEIGHTED if s.name != "trimmed-mean"], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "statistic", [s for s in WEIGHTED if s.name != "trimmed-mean"], ids=lambda s: s.name
+)
 def test_whole_weights_are_repeated_rows(statistic: Statistic) -> None:
     """Means over all pairs are those of repeated rows, and so are all ratios of pairs that differ."""
     rows, weights = weighted_rows(7, whole=True)
     repeated = make_data(list(np.repeat(np.array(rows), weights.astype(int), axis=0)))
-    norms: list[Normalisation | None] = ["V", None] if statistic.name in ("auc", "somers-d", "partial-auc") else ["V"]
+    norms: list[Normalisation | None] = (
+        ["V", None] if statistic.name in ("auc", "somers-d", "partial-auc") else ["V"]
+    )
     for norm in norms:
         wanted = measure(repeated, statistic, norm).value
-        assert measured(make_data(rows), weights, statistic, norm) == pytest.approx(wanted, rel=TIGHT)
+        assert measured(make_data(rows), weights, statistic, norm) == pytest.approx(
+            wanted, rel=TIGHT
+        )
 
 
 def test_values_are_those_of_others() -> None:
@@ -103,11 +119,15 @@ def test_values_are_those_of_others() -> None:
         assert ours("partial-auc", max_fpr=rate) == pytest.approx(theirs, rel=TIGHT)
     false, true, _ = roc_curve(label, score, sample_weight=w, drop_intermediate=False)
     rates = (0.01, 0.05, *np.arange(1, 10) / 10)
-    assert ours("roc-curve") == pytest.approx([true[false <= rate].max() for rate in rates], rel=TIGHT)
+    assert ours("roc-curve") == pytest.approx(
+        [true[false <= rate].max() for rate in rates], rel=TIGHT
+    )
     both = np.cov(score, other, aweights=w)
     assert ours("variance", columns="score") == pytest.approx(both[0, 0], rel=TIGHT)
     assert ours("covariance", columns=["score", "other"]) == pytest.approx(both[0, 1], rel=TIGHT)
-    first, second = (np.array([w @ (0.5 * (v == one) + (v < one)) for one in v]) for v in (score, other))
+    first, second = (
+        np.array([w @ (0.5 * (v == one) + (v < one)) for one in v]) for v in (score, other)
+    )
     matrix = np.cov(first, second, aweights=w)
     rho = matrix[0, 1] / np.sqrt(matrix[0, 0] * matrix[1, 1])
     assert ours("spearman-rho", columns=["score", "other"]) == pytest.approx(rho, rel=TIGHT)
@@ -118,14 +138,23 @@ def test_values_are_those_of_others() -> None:
         theirs = roc_auc_score(classes, scores, multi_class="ovr", average=average, sample_weight=w)
         frame = {**{f"s{k}": scores[:, k] for k in range(3)}, "class": classes, "w": w}
         found = gosta.exact(
-            frame, "multiclass-auc", columns=["s0", "s1", "s2"], label="class", weights="w", average=average
+            frame,
+            "multiclass-auc",
+            columns=["s0", "s1", "s2"],
+            label="class",
+            weights="w",
+            average=average,
         )
         assert found == pytest.approx(theirs, rel=TIGHT)
 
 
 def test_survival_curves_are_those_of_lifelines() -> None:
     rng = np.random.default_rng(2)
-    time, event, w = np.round(rng.exponential(5, 80), 0), rng.integers(0, 2, 80), rng.integers(1, 5, 80)
+    time, event, w = (
+        np.round(rng.exponential(5, 80), 0),
+        rng.integers(0, 2, 80),
+        rng.integers(1, 5, 80),
+    )
     table = gosta.exact({"time": time, "event": event}, ["kaplan-meier"], weights=w)
     found = gosta.exact({"time": time, "event": event}, "kaplan-meier", weights=w)
     assert np.ravel(found).tolist() == table["value"][0]
@@ -136,7 +165,10 @@ def test_survival_curves_are_those_of_lifelines() -> None:
         gosta.exact({"value": np.repeat(time, w)}, "lorenz-curve"), rel=TIGHT
     )
     assert gosta.exact(time, "kolmogorov-smirnov", label=event, weights=w) == pytest.approx(
-        scipy.stats.ks_2samp(np.repeat(time, w * event), np.repeat(time, w * (1 - event))).statistic, rel=TIGHT
+        scipy.stats.ks_2samp(
+            np.repeat(time, w * event), np.repeat(time, w * (1 - event))
+        ).statistic,
+        rel=TIGHT,
     )
 
 
@@ -159,7 +191,9 @@ def test_interval_is_that_of_the_jackknife_and_of_nodes(statistic: Statistic) ->
     sample = x[:, weighted.sample_index] if weighted.sample_index is not None else np.ones(len(x))
     parts = [without[sample == s] for s in set(sample)]
     error = np.sqrt(sum((len(p) - 1) / len(p) * ((p - p.mean()) ** 2).sum() for p in parts))
-    assert estimate.standard_error == pytest.approx(error, rel=1e-8 if statistic.local is not None else 0.25)
+    assert estimate.standard_error == pytest.approx(
+        error, rel=1e-8 if statistic.local is not None else 0.25
+    )
     if statistic.local is None:
         low, high = Estimand(weighted, x).with_interval(0.9).pooled_intervals()[0]
         assert (low, high) == pytest.approx((estimate.low, estimate.high), rel=1e-9, abs=1e-12)
@@ -172,7 +206,9 @@ def test_simulations_and_nodes_find_the_exact_value(statistic: str) -> None:
     trace = gosta.simulate(AGED, statistic, columns=columns, runs=2, iterations=30_000)
     assert float(trace.estimates[:, -1].mean()) == pytest.approx(exact, rel=0.05)
     compiled, reference = (
-        gosta.simulate(AGED, statistic, columns=columns, runs=1, iterations=200, engine=engine).estimates
+        gosta.simulate(
+            AGED, statistic, columns=columns, runs=1, iterations=200, engine=engine
+        ).estimates
         for engine in ("compiled", "reference")
     )
     np.testing.assert_array_equal(compiled, reference)
@@ -200,7 +236,9 @@ def test_missing_values_and_zero_weights() -> None:
         found = gosta.exact(x, name, columns="v", weights="w", drop_missing=True)
         assert found == pytest.approx(gosta.exact(clean, name, columns="v", weights="w"), rel=1e-12)
     groups = np.repeat(["a", "b"], 15)
-    table = gosta.exact({**x, "g": groups}, "variance", columns="v", weights="w", by="g", drop_missing=True)
+    table = gosta.exact(
+        {**x, "g": groups}, "variance", columns="v", weights="w", by="g", drop_missing=True
+    )
     chosen = [groups[kept] == g for g in ("a", "b")]
     wanted = [float(np.cov(clean["v"][one], aweights=clean["w"][one])) for one in chosen]
     assert table["value"][:2].tolist() == pytest.approx(wanted, rel=TIGHT)
@@ -218,9 +256,15 @@ def test_a_weight_that_dominates_leaves_the_digits_of_others() -> None:
 def test_equal_weights_trim_as_many_rows_as_none(weight: float) -> None:
     for n in range(5, 60):
         v = np.random.default_rng(n).normal(size=n)
-        for name, share in (("trimmed-mean", 0.25), ("winsorised-mean", 0.2), ("trimmed-mean", 0.29)):
+        for name, share in (
+            ("trimmed-mean", 0.25),
+            ("winsorised-mean", 0.2),
+            ("trimmed-mean", 0.29),
+        ):
             wanted = gosta.exact(v, name, share=share)
-            assert gosta.exact(v, name, share=share, weights=np.full(n, weight)) == pytest.approx(wanted, rel=TIGHT)
+            assert gosta.exact(v, name, share=share, weights=np.full(n, weight)) == pytest.approx(
+                wanted, rel=TIGHT
+            )
 
 
 ROWS = {"a": [1.0, 2.0, 4.0], "w": [1.0, -1.0, 2.0], "zero": [0, 0, 0], "hole": [1.0, None, 2.0]}
@@ -244,7 +288,12 @@ def test_errors(given: dict[str, Any], message: str) -> None:
 
 def test_statistics_without_weights_say_so() -> None:
     with pytest.raises(InputError, match="log-rank has none: a test depends on the number of rows"):
-        gosta.exact({"time": [1, 2, 3], "event": [1, 1, 1], "g": [0, 1, 1]}, "log-rank", label="g", weights=[1, 1, 2])
+        gosta.exact(
+            {"time": [1, 2, 3], "event": [1, 1, 1], "g": [0, 1, 1]},
+            "log-rank",
+            label="g",
+            weights=[1, 1, 2],
+        )
     with pytest.raises(InputError, match="must end with the column of weights"):
         find("auc@")
     with pytest.raises(DataError, match="two classes"):
@@ -261,17 +310,25 @@ def test_own_statistic(tmp_path: Path) -> None:
     assert table["value"][0] == pytest.approx(wanted, rel=TIGHT)
 
 
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = command(capsys, monkeypatch)
     file = tmp_path / "rows.csv"
     lines = ["a,b,w", *(f"{k % 5},{k % 3},{1 + k % 4}" for k in range(20))]
     file.write_text("\n".join(lines))
     code, out, _ = run("exact", file, "-s", "kendall-tau", "--weights", "w")
     wanted = gosta.exact(str(file), "kendall-tau@w")
-    assert (code, f"kendall-tau of {file}: {wanted}" in out, "from a, b, weighted by w" in out) == (0, True, True)
+    assert (code, f"kendall-tau of {file}: {wanted}" in out, "from a, b, weighted by w" in out) == (
+        0,
+        True,
+        True,
+    )
     record = json.loads(run("exact", file, "-s", "kendall-tau", "--weights", "w", "--json")[1])
     assert (record["value"], record["weights"], record["columns"]) == (wanted, "w", ["a", "b"])
-    assert "weighted by w" in run("exact", file, "-s", "quantiles:a,variance:b", "--weights", "w")[1]
+    assert (
+        "weighted by w" in run("exact", file, "-s", "quantiles:a,variance:b", "--weights", "w")[1]
+    )
     assert "weighted by w" in run("exact", file, "-s", "quantiles", "-c", "a", "--weights", "w")[1]
     assert run("exact", file, "-s", "variance", "-c", "a", "--weights", "w", "--bins", "8")[0] == 2
 

@@ -59,19 +59,27 @@ def test_vectors_in_the_documentation() -> None:
 
 def test_signatures_in_the_documentation() -> None:
     key = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-    members = MemberList(NETWORK, 1, "0" * 16, {}, (Member("node-1", key.public_key().public_bytes_raw().hex()),))
+    members = MemberList(
+        NETWORK, 1, "0" * 16, {}, (Member("node-1", key.public_key().public_bytes_raw().hex()),)
+    )
     ring = Keyring(key, members)
     offer, accept, ping = vector("offer"), vector("accept"), vector("ping")
     visitor, (epoch, origin, reason, signature) = offer.contribution.visitor, ping.announcement
     assert ring.verify("node-1", wire.signed_visitor(NETWORK, 2, visitor), offer.seal.signature)
     assert not ring.verify("node-1", wire.signed_visitor(NETWORK, 3, visitor), offer.seal.signature)
     assert not ring.verify("node-2", wire.signed_visitor(NETWORK, 2, visitor), offer.seal.signature)
-    assert ring.verify("node-1", wire.signed_announcement(NETWORK, epoch, origin, reason), signature)
+    assert ring.verify(
+        "node-1", wire.signed_announcement(NETWORK, epoch, origin, reason), signature
+    )
     receipt = ping.receipt
-    assert ring.verify("node-1", wire.signed_receipt(NETWORK, "node-1", "node-2", receipt), receipt.signature)
+    assert ring.verify(
+        "node-1", wire.signed_receipt(NETWORK, "node-1", "node-2", receipt), receipt.signature
+    )
     digest = EMPTY.extended(offer.id, offer.contribution, accept.contribution).digest
     assert f"`{digest.hex()}`" in PAGE
-    by_hand = b"gosta node\0" + msgspec.msgpack.encode(["gosta epoch", NETWORK, epoch, origin, reason])
+    by_hand = b"gosta node\0" + msgspec.msgpack.encode(
+        ["gosta epoch", NETWORK, epoch, origin, reason]
+    )
     key.public_key().verify(signature, by_hand)
 
 
@@ -86,9 +94,9 @@ def test_fingerprints_of_different_tasks_differ() -> None:
         Task("0" * 16, "kendall-tau", options={"variant": "b"}),
     ]
     assert len({fingerprint(task, Path()) for task in tasks}) == len(tasks)
-    assert fingerprint(Task("1" * 16, "auc", columns=("a",), encoded_columns=2), Path()) == fingerprint(
-        tasks[0], Path()
-    )
+    assert fingerprint(
+        Task("1" * 16, "auc", columns=("a",), encoded_columns=2), Path()
+    ) == fingerprint(tasks[0], Path())
 
 
 def pair() -> tuple[Peer, Peer]:
@@ -112,10 +120,14 @@ def apply(peer: Peer, step: Step) -> None:
         peer.apply(record)
 
 
-def receive(peer: Peer, sender: str, message: wire.AnyMessage | bytes, now: float = NOW) -> list[wire.AnyMessage]:
+def receive(
+    peer: Peer, sender: str, message: wire.AnyMessage | bytes, now: float = NOW
+) -> list[wire.AnyMessage]:
     """Let a peer handle a message, and return its answers."""
     answers = []
-    for step in peer.handle(sender, wire.decode(message) if isinstance(message, bytes) else message, now):
+    for step in peer.handle(
+        sender, wire.decode(message) if isinstance(message, bytes) else message, now
+    ):
         apply(peer, step)
         answers += [wire.decode(raw) for _, raw in step.messages]
     return answers
@@ -153,7 +165,9 @@ def test_repeated_messages_get_the_same_answer() -> None:
     for _ in range(20):
         receive(first, "node-1", accepts[0])
         receive(
-            second, "node-0", rng.choice([confirms[0], wire.Abort(offer.id), wire.Busy(3), wire.Decline(3, "late")])
+            second,
+            "node-0",
+            rng.choice([confirms[0], wire.Abort(offer.id), wire.Busy(3), wire.Decline(3, "late")]),
         )
         with pytest.raises(Rejected, match="late"):
             receive(second, "node-0", offer)
@@ -229,10 +243,14 @@ CHANGES: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("field", "value", "reason"), CHANGES)
-def test_contributions_out_of_bounds_are_declined_and_change_nothing(field: str, value: Any, reason: str) -> None:
+def test_contributions_out_of_bounds_are_declined_and_change_nothing(
+    field: str, value: Any, reason: str
+) -> None:
     first, second = pair()
     offer, before = offer_of(first, "node-1", 7), state_of(second)
-    message = wire.decode(wire.encode(replace(offer, contribution=offer.contribution._replace(**{field: value}))))
+    message = wire.decode(
+        wire.encode(replace(offer, contribution=offer.contribution._replace(**{field: value})))
+    )
     steps = second.handle("node-0", message, NOW)
     assert wire.decode(next(steps).messages[0][1]) == wire.Decline(offer.id, reason)
     with pytest.raises(Rejected, match=reason):
@@ -244,7 +262,13 @@ def test_contributions_out_of_bounds_are_declined_and_change_nothing(field: str,
 def test_visitors_of_the_wrong_length_are_malformed(field: str) -> None:
     first, second = pair()
     offer, before = offer_of(first, "node-1", 7), state_of(second)
-    value: dict[str, Any] = {"home": "a b", "rows": 0, "sample": ((0.5,),), "correction": (), "diagonal": (0.0,) * 9}
+    value: dict[str, Any] = {
+        "home": "a b",
+        "rows": 0,
+        "sample": ((0.5,),),
+        "correction": (),
+        "diagonal": (0.0,) * 9,
+    }
     visitor = offer.contribution.visitor._replace(**{field: value[field]})
     changed = replace(offer, contribution=offer.contribution._replace(visitor=visitor))
     with pytest.raises(Rejected, match="malformed"):

@@ -85,7 +85,9 @@ class TestNetwork(ABC):
     def add(self, name: str, handler: RecordingHandler) -> Transport:
         named(handler, name)
         if self.has_faults:
-            return FaultyTransport(name, handler, self.loop, combine(), lambda inner: self.build(name, inner))
+            return FaultyTransport(
+                name, handler, self.loop, combine(), lambda inner: self.build(name, inner)
+            )
         return self.build(name, handler)
 
     @abstractmethod
@@ -167,7 +169,9 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-def issue(authority: Pair, name: str, network: str = NETWORK, until: datetime | None = None) -> Pair:
+def issue(
+    authority: Pair, name: str, network: str = NETWORK, until: datetime | None = None
+) -> Pair:
     start = None if until is None else until.replace(year=until.year - 1)
     return certificates.issue(authority, network, name, not_before=start, not_after=until)
 

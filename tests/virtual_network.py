@@ -57,7 +57,9 @@ class MemoryJournal(Journal):
         self.fault: Callable[[int], str] = lambda write: ""
         super().__init__(":memory:", **options)
 
-    def append(self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()) -> None:
+    def append(
+        self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()
+    ) -> None:
         self.writes += 1
         fault = self.fault(self.writes)
         if fault == "crash before":
@@ -153,13 +155,24 @@ class VirtualNetwork:
         **task_fields: Any,
     ) -> None:
         self.clock, self.rng, self.schedule = VirtualClock(), Random(seed), list(schedule)
-        self.loss, self.late = loss, late  # shares of messages that are lost for good, or arrive late
+        self.loss, self.late = (
+            loss,
+            late,
+        )  # shares of messages that are lost for good, or arrive late
         self.memory, self.messages = MemoryNetwork(self.clock, LATENCY_SECONDS), 0
         self.fault = faults.combine(
-            faults.numbered({int(one.at): _delays(one) for one in schedule if one.kind in ("lose", "repeat", "delay")}),
+            faults.numbered(
+                {
+                    int(one.at): _delays(one)
+                    for one in schedule
+                    if one.kind in ("lose", "repeat", "delay")
+                }
+            ),
             faults.partition(self.is_separated),
             lambda *message: faults.loss(self.loss, self.rng)(*message),
-            lambda *_: [self.rng.uniform(*RETRANSMISSION_SECONDS) if self.rng.random() < self.late else 0.0],
+            lambda *_: [
+                self.rng.uniform(*RETRANSMISSION_SECONDS) if self.rng.random() < self.late else 0.0
+            ],
         )
         self.task = Task(
             "0123456789abcdef",
@@ -194,8 +207,15 @@ class VirtualNetwork:
 
     def _write_fault(self, name: str) -> Callable[[int], str]:
         mine = [one for one in self.schedule if one.node == name and "write" in one.kind]
-        crashes = {int(one.at): one.kind.removesuffix(" write") for one in mine if one.kind != "full write"}
-        full = {k for one in mine if one.kind == "full write" for k in range(int(one.at), int(one.at) + 5)}
+        crashes = {
+            int(one.at): one.kind.removesuffix(" write") for one in mine if one.kind != "full write"
+        }
+        full = {
+            k
+            for one in mine
+            if one.kind == "full write"
+            for k in range(int(one.at), int(one.at) + 5)
+        }
         return lambda write: "full" if write in full else crashes.get(write, "")
 
     def _apply_faults(self, sender: str, receiver: str, message: bytes) -> Iterator[float]:
@@ -210,7 +230,10 @@ class VirtualNetwork:
                 yield delay
         if message:
             self.messages += 1
-            if any(one.kind == "crash after message" and one.at == self.messages for one in self.schedule):
+            if any(
+                one.kind == "crash after message" and one.at == self.messages
+                for one in self.schedule
+            ):
                 raise Crash
 
     def _send_late(self, sender: str, receiver: str, message: bytes) -> None:
@@ -222,30 +245,49 @@ class VirtualNetwork:
         return {name: life.node for name, life in self.lives.items() if life.node is not None}
 
     def source(self, name: str) -> Source:
-        return Source(name, self.task, self.parts[name], self.neighbours[name], HERE, self.trusts[name])
+        return Source(
+            name, self.task, self.parts[name], self.neighbours[name], HERE, self.trusts[name]
+        )
 
     def restore_peer(self, name: str) -> Peer:
         """Restore a node's state from its journal."""
         identity, source = Identity(name, self.task.id, self.fingerprint), self.source(name)
         self.journals[name].check_owner(name)
-        peer = Peer(identity, source, self.neighbours[name], source.trust, self.task.confidence_level)
+        peer = Peer(
+            identity, source, self.neighbours[name], source.trust, self.task.confidence_level
+        )
         peer.restore(*self.journals[name].load())
         return peer
 
     def start(self, name: str) -> None:
         """Start a node from its journal."""
         settings = NodeSettings(
-            name, "address", exchanges_per_second=self.exchanges_per_second, epoch_seconds=self.epoch_seconds
+            name,
+            "address",
+            exchanges_per_second=self.exchanges_per_second,
+            epoch_seconds=self.epoch_seconds,
         )
         config = NodeConfig(self.task, settings, self.neighbours[name])
         life, rng = NodeLife(self, name), Random(f"{self.rng.random()} {name}")
         self.lives[name] = life
         peer = self.restore_peer(name)
         journal, clock = self.journals[name], lambda: START_TIME + self.clock.now
-        made: Any = self.node_types[name](config, peer, journal, life, rng, partial(self._log, name), clock)  # type: ignore[arg-type]
+        made: Any = self.node_types[name](
+            config,
+            peer,  # type: ignore[arg-type]
+            journal,
+            life,
+            rng,
+            partial(self._log, name),
+            clock,
+        )
         life.node = node = made
         self.transports[name] = FaultyTransport(
-            name, life, self.clock, self._apply_faults, lambda handler: self.memory.attach(name, handler)
+            name,
+            life,
+            self.clock,
+            self._apply_faults,
+            lambda handler: self.memory.attach(name, handler),
         )
         life.call(node.start, self.transports[name], self.boot_ids[name])
 
@@ -276,11 +318,15 @@ class VirtualNetwork:
         for journal in self.journals.values():
             journal.fault = lambda write: ""
 
-    def change(self, name: str, rows: np.ndarray[Any, Any] | None = None, without: str = "") -> None:
+    def change(
+        self, name: str, rows: np.ndarray[Any, Any] | None = None, without: str = ""
+    ) -> None:
         """Give a node other rows, or remove one of its neighbours, as its files would say."""
         if rows is not None:
             self.parts[name] = rows
-        self.neighbours[name] = {other: at for other, at in self.neighbours[name].items() if other != without}
+        self.neighbours[name] = {
+            other: at for other, at in self.neighbours[name].items() if other != without
+        }
         if name in self.nodes:
             node = self.nodes[name]
             config = NodeConfig(self.task, node.config.node, self.neighbours[name])
@@ -300,7 +346,9 @@ class VirtualNetwork:
         """Crash a node's machine, and lose the last records, which were not on the disk yet."""
         self.crash(name, 1.0)
         journal = self.journals[name]
-        journal._db.execute("DELETE FROM records WHERE number > ?", (journal.last_number - records,))
+        journal._db.execute(
+            "DELETE FROM records WHERE number > ?", (journal.last_number - records,)
+        )
         journal.last_number -= records
         self.boot_ids[name] += " and another"
 
@@ -315,7 +363,10 @@ class VirtualNetwork:
     def peers(self) -> dict[str, Peer]:
         """The peers of all nodes; those of stopped nodes are restored from their journals."""
         nodes = self.nodes
-        return {name: nodes[name].peer if name in nodes else self.restore_peer(name) for name in self.names}
+        return {
+            name: nodes[name].peer if name in nodes else self.restore_peer(name)
+            for name in self.names
+        }
 
     def check(self) -> None:
         """Check that every visitor exists once, and that both sides have the same exchanges.
@@ -327,7 +378,8 @@ class VirtualNetwork:
             node._unwritten = []
         peers = self.peers
         if self.events["exchange abandoned"] and any(
-            peers[a].exchanges_with(b) > peers[b].exchanges_with(a) and (waiting is None or waiting.partner != a)
+            peers[a].exchanges_with(b) > peers[b].exchanges_with(a)
+            and (waiting is None or waiting.partner != a)
             for a in peers
             for b, waiting in ((b, consistency.unconfirmed(peers, b)) for b in self.neighbours[a])
         ):

@@ -26,7 +26,9 @@ def _sentence(comment: str) -> str:
     return (comment if is_symbol else comment[0].upper() + comment[1:]).rstrip(".") + "."
 
 
-def _add_fields(_app: Sphinx, what: str, _name: str, value: Any, _options: object, lines: list[str]) -> None:
+def _add_fields(
+    _app: Sphinx, what: str, _name: str, value: Any, _options: object, lines: list[str]
+) -> None:
     """Add the fields that the docstring of a class does not name to its section Attributes."""
     if what not in ("class", "exception") or not inspect.isclass(value):
         return
@@ -38,9 +40,13 @@ def _add_fields(_app: Sphinx, what: str, _name: str, value: Any, _options: objec
             items += [f"{name} : {annotation}", f"    {_sentence(field.comment)}"]
     if not items:
         return
-    headings = [k for k in range(1, len(lines)) if lines[k] and set(lines[k]) == {"-"}]  # the lines below them
+    headings = [
+        k for k in range(1, len(lines)) if lines[k] and set(lines[k]) == {"-"}
+    ]  # the lines below them
     titles = {lines[k - 1]: k - 1 for k in headings}
-    after = min((titles[title] for title in ("Examples", "Notes") if title in titles), default=len(lines))
+    after = min(
+        (titles[title] for title in ("Examples", "Notes") if title in titles), default=len(lines)
+    )
     if "Attributes" not in titles:
         items = ["Attributes", "----------", *items]
     elif lines[after - 1] == "":
@@ -48,7 +54,9 @@ def _add_fields(_app: Sphinx, what: str, _name: str, value: Any, _options: objec
     lines[after:after] = [*([""] if items[0] == "Attributes" else []), *items, ""]
 
 
-def _skip(_app: Sphinx, _what: str, _name: str, value: object, _skip: bool, _options: object) -> bool | None:
+def _skip(
+    _app: Sphinx, _what: str, _name: str, value: object, _skip: bool, _options: object
+) -> bool | None:
     """Leave out fields of NamedTuples, which stand under Attributes."""
     return True if (inspect.getdoc(value) or "").startswith("Alias for field number") else None
 
@@ -59,11 +67,16 @@ def _resolve(
     """Resolve the full name of a public object to its page; show other names, also those in backticks, as they are."""
     if node.get("refdomain") != "py":
         return None
-    homes = {f"{getattr(v, '__module__', '')}.{getattr(v, '__qualname__', '')}": n for n, v in public_names().items()}
+    homes = {
+        f"{getattr(v, '__module__', '')}.{getattr(v, '__qualname__', '')}": n
+        for n, v in public_names().items()
+    }
     if (name := homes.get(node["reftarget"])) is not None:
         domain = env.get_domain("py")
         return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
-    is_in_code = node["reftype"] in ("class", "obj") and "py:module" in node  # in a signature or a docstring
+    is_in_code = (
+        node["reftype"] in ("class", "obj") and "py:module" in node
+    )  # in a signature or a docstring
     return content if is_in_code else None
 
 
@@ -81,7 +94,9 @@ def _hide_overloads(_app: Sphinx) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     from sphinx.util.inspect import TypeAliasForwardRef
 
-    TypeAliasForwardRef.__repr__ = lambda self: self.name.rpartition(".")[2]  # as `float | ndarray` shows it
+    TypeAliasForwardRef.__repr__ = lambda self: self.name.rpartition(".")[
+        2
+    ]  # as `float | ndarray` shows it
     app.connect("builder-inited", _hide_overloads)
     app.connect("autodoc-process-docstring", _add_fields, BEFORE_NUMPYDOC)
     app.connect("autodoc-skip-member", _skip)

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from sphinx.util.typing import ExtensionMetadata
 
 # The attributes by which a tag loads something as soon as the page is shown.
-LOADED = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src", "video": "src"}
+LOADED = {
+    "img": "src",
+    "script": "src",
+    "link": "href",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+}
 
 
 class Page(HTMLParser):
@@ -33,7 +40,13 @@ class Page(HTMLParser):
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
             self.links.add(given["href"])
-        if given.get(LOADED.get(tag, "")) and given.get("rel") not in ("canonical", "index", "search", "next", "prev"):
+        if given.get(LOADED.get(tag, "")) and given.get("rel") not in (
+            "canonical",
+            "index",
+            "search",
+            "next",
+            "prev",
+        ):
             self.loaded.add(given[LOADED[tag]])
 
 
@@ -57,7 +70,9 @@ def problems(folder: Path, pages: Iterable[str]) -> list[str]:
             if not target.is_file():
                 found.append(f"{path.relative_to(folder)} refers to {address}, which is not there")
             elif target.suffix == ".html" and unquote(parts.fragment) not in page(target).anchors:
-                found.append(f"{path.relative_to(folder)} refers to {address}, which has no such anchor")
+                found.append(
+                    f"{path.relative_to(folder)} refers to {address}, which has no such anchor"
+                )
     return found
 
 

@@ -41,7 +41,9 @@ def _command(name: str, command: Any, level: int) -> Iterator[str]:
     yield f"```text\n{name} {' '.join(command.collect_usage_pieces(context))}\n```\n"
     panels: dict[str, list[tuple[str, str]]] = {}
     for one in sorted(command.params, key=lambda one: one.param_type_name):  # arguments first
-        record = one.get_help_record(context)  # how it is written, and what it does; None if it is hidden
+        record = one.get_help_record(
+            context
+        )  # how it is written, and what it does; None if it is hidden
         if record is not None:
             title = one.rich_help_panel or f"{one.param_type_name}s"
             panels.setdefault(title, []).append(record)
@@ -66,7 +68,10 @@ def _plain(text: str) -> str:
 
 def protocol_list() -> str:
     """Return a table of all protocols, and one of what the rule of a new one can be told, in Markdown."""
-    rows = ["| protocol | what it does | a node keeps | an iteration sends |", "| --- | --- | --- | --- |"]
+    rows = [
+        "| protocol | what it does | a node keeps | an iteration sends |",
+        "| --- | --- | --- | --- |",
+    ]
     for name, one in protocols.PROTOCOLS.items():
         mark = " (the default)" if name == protocols.DEFAULT else ""
         rows.append(f"| `{name}`{mark} | {one.summary} | {one.keeps} | {one.sends} |")
@@ -77,7 +82,11 @@ def protocol_list() -> str:
         "After the two states, `meet` of a {py:class}`gosta.Protocol` can name:",
         "",
     ]
-    rows += ["| input | what it is |", "| --- | --- |", *(f"| `{k}` | {what} |" for k, what in MEET_INPUTS.items())]
+    rows += [
+        "| input | what it is |",
+        "| --- | --- |",
+        *(f"| `{k}` | {what} |" for k, what in MEET_INPUTS.items()),
+    ]
     return "\n".join(rows) + "\n"
 
 

@@ -24,7 +24,10 @@ def public_names() -> dict[str, object]:
     >>> public_names()["gosta.Graph"] is gosta.graphs.Graph
     True
     """
-    modules = [gosta, *(value for name in gosta.__all__ if isinstance(value := getattr(gosta, name), ModuleType))]
+    modules = [
+        gosta,
+        *(value for name in gosta.__all__ if isinstance(value := getattr(gosta, name), ModuleType)),
+    ]
     found: dict[str, object] = {}
     for module in modules:
         called = "gosta" if module is gosta else f"gosta.{module.__name__.rpartition('.')[2]}"
@@ -41,7 +44,11 @@ def _own_names(module: ModuleType) -> list[str]:
     if hasattr(module, "__all__"):
         return list(module.__all__)
     inside = f"{module.__name__}."
-    return [name for name, value in vars(module).items() if getattr(value, "__module__", "").startswith(inside)]
+    return [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "").startswith(inside)
+    ]
 
 
 class Field(NamedTuple):

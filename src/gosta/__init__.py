@@ -76,7 +76,9 @@ def __getattr__(name: str) -> object:
     if name in _HOME:
         value: object = getattr(importlib.import_module(f"gosta.{_HOME[name]}"), name)
     else:
-        value = importlib.import_module("gosta.simulation.engines" if name == "engines" else f"gosta.{name}")
+        value = importlib.import_module(
+            "gosta.simulation.engines" if name == "engines" else f"gosta.{name}"
+        )
     globals()[name] = value
     return value
 

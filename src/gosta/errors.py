@@ -37,7 +37,10 @@ class GostaError(Exception):
         inside = [PACKAGE in Path(frame.filename).parents for frame in frames]
         callers = frames[: inside.index(True)] if True in inside else []
         own = [frame for frame in callers if "site-packages" not in frame.filename and frame.line]
-        return [f"{type(self).__name__}: {self}", *(f"    line {frame.lineno}: {frame.line}" for frame in own[-1:])]
+        return [
+            f"{type(self).__name__}: {self}",
+            *(f"    line {frame.lineno}: {frame.line}" for frame in own[-1:]),
+        ]
 
 
 class InputError(GostaError, ValueError):

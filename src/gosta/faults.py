@@ -14,7 +14,11 @@ import numpy as np
 
 from gosta.errors import InputError
 
-NAMES = ("loss", "away", "partition")  # why an exchange did not take place; the order in which they are counted
+NAMES = (
+    "loss",
+    "away",
+    "partition",
+)  # why an exchange did not take place; the order in which they are counted
 AWAY_FOR = 10.0  # exchanges, unless another length is given
 
 
@@ -43,21 +47,34 @@ class Faults:
 NO_FAULTS = Faults()
 
 
-def check_faults(loss: Any = None, away: Any = None, away_for: Any = None, partition: Any = None) -> Faults:
+def check_faults(
+    loss: Any = None, away: Any = None, away_for: Any = None, partition: Any = None
+) -> Faults:
     """Return the faults that arguments of `gosta.simulate` describe; raise `InputError` where they are not valid."""
     for name, value in (("loss", loss), ("away", away)):
         if value is not None and (not _is_number(value) or not 0 <= value < 1):
-            raise InputError(f"{name} = {value!r} must be a number from 0 to less than 1, such as 0.1")
+            raise InputError(
+                f"{name} = {value!r} must be a number from 0 to less than 1, such as 0.1"
+            )
     if away_for is not None and (not _is_number(away_for) or not 1 <= away_for < math.inf):
         raise InputError(f"away_for = {away_for!r} must be a number of exchanges, 1 or more")
     if away_for is not None and away is None:
-        raise InputError(f"away_for = {away_for!r} requires away, the share of the nodes that are away, such as 0.05")
+        raise InputError(
+            f"away_for = {away_for!r} requires away, the share of the nodes that are away, such as 0.05"
+        )
     period = None
     if partition is not None:
         if not _is_pair(partition) or not 0 <= partition[0] < partition[1]:
-            raise InputError(f"partition = {partition!r} must be two iterations, its start and its end: (5000, 15000)")
+            raise InputError(
+                f"partition = {partition!r} must be two iterations, its start and its end: (5000, 15000)"
+            )
         period = int(partition[0]), int(partition[1])
-    return Faults(float(loss or 0.0), float(away or 0.0), AWAY_FOR if away_for is None else float(away_for), period)
+    return Faults(
+        float(loss or 0.0),
+        float(away or 0.0),
+        AWAY_FOR if away_for is None else float(away_for),
+        period,
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -65,4 +82,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple | list) and [isinstance(one, int | np.integer) for one in value] == [True, True]
+    return isinstance(value, tuple | list) and [
+        isinstance(one, int | np.integer) for one in value
+    ] == [True, True]

@@ -20,18 +20,27 @@ from gosta.runtime.arrays import Booleans, Floats, Integers
 BLOCK = 1 << 16  # draws in a block: half a MiB of edges
 
 EDGES, UNIFORMS, GAPS, ORDER, LOSSES, ABSENCES, PHASES = range(7)  # independent streams of a run
-LOST, AWAY, SEPARATED = -1, -2, -3  # both ends of an edge whose exchange does not take place, in the order of NAMES
+LOST, AWAY, SEPARATED = (
+    -1,
+    -2,
+    -3,
+)  # both ends of an edge whose exchange does not take place, in the order of NAMES
 
 
 class Schedule:
     """The draws of one run. Ranges `first` to `last` lie within one block."""
 
-    def __init__(self, graph: Graph | ChangingGraph, seed: int, run: int, failures: Failures | None = None) -> None:
+    def __init__(
+        self, graph: Graph | ChangingGraph, seed: int, run: int, failures: Failures | None = None
+    ) -> None:
         self.graph = graph if isinstance(graph, ChangingGraph) else ChangingGraph((0,), (graph,))
         self.seed, self.run, self.failures = seed, run, failures
         self._blocks: dict[int, tuple[int, Any]] = {}  # the last block of each stream
         self._elapsed = 0, 0.0  # number of whole blocks, and the time at their end
-        self._failed = 0, np.zeros(len(NAMES), dtype=np.int64)  # likewise, how many exchanges did not take place
+        self._failed = (
+            0,
+            np.zeros(len(NAMES), dtype=np.int64),
+        )  # likewise, how many exchanges did not take place
 
     def edges(self, first: int, last: int) -> NDArray[np.int32]:
         """Return the edges drawn, two node numbers each; those whose exchange does not take place are negative."""
@@ -57,7 +66,11 @@ class Schedule:
 
     def failed(self, draws: int) -> Integers:
         """Return how many of so many exchanges did not take place, for each of the reasons in `faults.NAMES`."""
-        blocks, count = self._failed if self._failed[0] <= draws // BLOCK else (0, np.zeros_like(self._failed[1]))
+        blocks, count = (
+            self._failed
+            if self._failed[0] <= draws // BLOCK
+            else (0, np.zeros_like(self._failed[1]))
+        )
         while blocks < draws // BLOCK:
             count = count + _count_failed(self._block(EDGES, blocks)[0])
             blocks += 1
@@ -80,11 +93,20 @@ class Schedule:
             return rng.random((BLOCK, 2))
         pieces = list(self.graph.pieces(block * BLOCK, (block + 1) * BLOCK))
         if stream == GAPS:
-            return np.concatenate([rng.exponential(1.0 / self._rates[k], last - first) for k, first, last in pieces])
-        drawn = [self.graph.graphs[k].draw_with_numbers(rng, last - first) for k, first, last in pieces]
-        shares = [self.graph.graphs[k].edge_shares_of(drawn[p][1]) for p, (k, _, _) in enumerate(pieces)]
+            return np.concatenate(
+                [rng.exponential(1.0 / self._rates[k], last - first) for k, first, last in pieces]
+            )
+        drawn = [
+            self.graph.graphs[k].draw_with_numbers(rng, last - first) for k, first, last in pieces
+        ]
+        shares = [
+            self.graph.graphs[k].edge_shares_of(drawn[p][1]) for p, (k, _, _) in enumerate(pieces)
+        ]
         if len(pieces) > 1:
-            shares = [np.broadcast_to(own, last - first) for own, (_, first, last) in zip(shares, pieces, strict=True)]
+            shares = [
+                np.broadcast_to(own, last - first)
+                for own, (_, first, last) in zip(shares, pieces, strict=True)
+            ]
         edges = drawn[0][0] if len(pieces) == 1 else np.concatenate([ends for ends, _ in drawn])
         if self.failures is not None:
             self.failures.mark(self.run, block * BLOCK, edges)
@@ -93,7 +115,10 @@ class Schedule:
     @cached_property
     def _rates(self) -> list[float]:
         """Rate at which any edge of each graph fires."""
-        return [graph.m if graph.weights is None else float(graph.weights.sum()) for graph in self.graph.graphs]
+        return [
+            graph.m if graph.weights is None else float(graph.weights.sum())
+            for graph in self.graph.graphs
+        ]
 
 
 class Failures:
@@ -106,13 +131,19 @@ class Failures:
 
     def __init__(self, faults: Faults, nodes: int, seed: int, draws_per_iteration: int = 1) -> None:
         self.faults, self.nodes, self.seed = faults, nodes, seed
-        self.slot = faults.away_for * (1.0 - faults.away) * nodes / 2  # draws; a draw is an exchange of two nodes
+        self.slot = (
+            faults.away_for * (1.0 - faults.away) * nodes / 2
+        )  # draws; a draw is an exchange of two nodes
         self.group = max(1, BLOCK // nodes)  # slots drawn at a time
         start, end = faults.partition or (0, 0)
         self.partition = start * draws_per_iteration, end * draws_per_iteration
-        self._losses: dict[int, tuple[int, Booleans]] = {}  # of each run the last block, and which draws are lost
+        self._losses: dict[
+            int, tuple[int, Booleans]
+        ] = {}  # of each run the last block, and which draws are lost
         self._phases: dict[int, Floats] = {}  # of each run, when slots begin at each node
-        self._absences: dict[int, tuple[range, Booleans]] = {}  # of each run groups of slots; slots × nodes
+        self._absences: dict[
+            int, tuple[range, Booleans]
+        ] = {}  # of each run groups of slots; slots × nodes
 
     def mark(self, run: int, first: int, edges: Edges) -> None:
         """Replace both ends of edges, drawn from `first` on, by the reason why their exchange does not take place."""
@@ -143,10 +174,18 @@ class Failures:
             self._phases[run] = _rng(self.seed, run, PHASES, 0).random(self.nodes)
         draws = np.arange(first, first + len(ends))
         slots = (draws[:, None] / self.slot + self._phases[run][ends]).astype(np.int64)
-        groups = range(int(first / self.slot) // self.group, int((draws[-1] / self.slot + 1) // self.group) + 1)
+        groups = range(
+            int(first / self.slot) // self.group, int((draws[-1] / self.slot + 1) // self.group) + 1
+        )
         if self._absences.get(run, (range(0),))[0] != groups:
-            drawn = (_rng(self.seed, run, ABSENCES, group).random((self.group, self.nodes)) for group in groups)
-            self._absences[run] = groups, np.concatenate([numbers < self.faults.away for numbers in drawn])
+            drawn = (
+                _rng(self.seed, run, ABSENCES, group).random((self.group, self.nodes))
+                for group in groups
+            )
+            self._absences[run] = (
+                groups,
+                np.concatenate([numbers < self.faults.away for numbers in drawn]),
+            )
         return np.asarray(self._absences[run][1][slots - groups[0] * self.group, ends])
 
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def check(
     folder: Annotated[Path, typer.Argument(help="A node's folder; the node need not run.")],
-    report: Annotated[Path | None, "Write a report without values of the data, to send to others."] = None,
+    report: Annotated[
+        Path | None, "Write a report without values of the data, to send to others."
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Check data, certificate, members, neighbours, disk and policy of a node; nothing about rows is sent.
@@ -46,6 +48,9 @@ def check(
 
 def _report(name: str, found: Sequence[Finding]) -> str:
     """Return the findings without their details, which may hold values."""
-    lines = [f"gosta check of {name}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; it holds no value of the data", ""]
+    lines = [
+        f"gosta check of {name}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; it holds no value of the data",
+        "",
+    ]
     lines += [f"{one.level:7}  {one.check}: {one.text}" for one in found]
     return "\n".join([*lines, ""])

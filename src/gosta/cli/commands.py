@@ -25,20 +25,28 @@ from gosta.cli.completion import completer
 from gosta.runtime import interrupts
 
 # What stands for the value of an option in the help; flags have none, and all other types are texts.
-METAVARS = {"": (bool,), "NUMBER": (int, float, int | None, float | None), "PATH": (Path, Path | None)}
+METAVARS = {
+    "": (bool,),
+    "NUMBER": (int, float, int | None, float | None),
+    "PATH": (Path, Path | None),
+}
 
 
 def make_command(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function with the options as typer takes them, which exits with code 130 after Ctrl-C."""
     parameters = inspect.signature(function, eval_str=True).parameters
     groups: dict[str, Any] = {
-        name: one.annotation for name, one in parameters.items() if dataclasses.is_dataclass(one.annotation)
+        name: one.annotation
+        for name, one in parameters.items()
+        if dataclasses.is_dataclass(one.annotation)
     }
 
     @functools.wraps(function)
     def command(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in dataclasses.fields(group)})
+            values[name] = group(
+                **{field.name: values.pop(field.name) for field in dataclasses.fields(group)}
+            )
         handler = interrupts.raise_from_now_on()
         try:
             function(**values)
@@ -48,11 +56,17 @@ def make_command(function: Callable[..., None]) -> Callable[..., None]:
             print(interrupts.MESSAGE, file=sys.stderr)
             raise typer.Exit(interrupts.EXIT_CODE) from None
         finally:
-            signal.signal(signal.SIGINT, handler)  # commands ignore it while they save what an interruption left
+            signal.signal(
+                signal.SIGINT, handler
+            )  # commands ignore it while they save what an interruption left
 
     plain: list[inspect.Parameter] = []
     for name, one in parameters.items():
-        plain += _fields(groups[name]) if name in groups else [_parameter(name, one.annotation, one.default)]
+        plain += (
+            _fields(groups[name])
+            if name in groups
+            else [_parameter(name, one.annotation, one.default)]
+        )
     command.__signature__ = inspect.Signature(plain)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in plain}
     return command
@@ -64,18 +78,26 @@ def _fields(group: Any) -> Iterator[inspect.Parameter]:
         yield _parameter(field.name, hints[field.name], field.default, group.TITLE)
 
 
-def _parameter(name: str, annotation: Any, default: Any, title: str | None = None) -> inspect.Parameter:
+def _parameter(
+    name: str, annotation: Any, default: Any, title: str | None = None
+) -> inspect.Parameter:
     if hasattr(annotation, "__metadata__"):
         kind, info, *names = get_args(annotation)
         if isinstance(info, str):
-            long = [] if any(each.startswith("--") for each in names) else [f"--{name.replace('_', '-')}"]
+            long = (
+                []
+                if any(each.startswith("--") for each in names)
+                else [f"--{name.replace('_', '-')}"]
+            )
             info = typer.Option(*long, *names, help=info)
         info = copy.copy(info)
         info.rich_help_panel, info.autocompletion = title, completer(name)
         if info.metavar is None and isinstance(info, typer.models.OptionInfo):
             info.metavar = next((word for word, kinds in METAVARS.items() if kind in kinds), "TEXT")
         annotation = Annotated[kind, info]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 class _PlainHelpOption:

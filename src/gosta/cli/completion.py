@@ -66,4 +66,8 @@ def _files(incomplete: str) -> list[str]:
     there = Path(folder + slash)
     entries = sorted(there.iterdir()) if there.is_dir() else []
     names = [f"{one.name}/" if one.is_dir() else one.name for one in entries]
-    return [f"{folder}{slash}{name}" for name in names if name.startswith(start) and (start or name[0] != ".")]
+    return [
+        f"{folder}{slash}{name}"
+        for name in names
+        if name.startswith(start) and (start or name[0] != ".")
+    ]

@@ -22,19 +22,26 @@ Yes = Annotated[bool, "Accept without being asked."]
 
 def request(
     invitation: Annotated[Path, typer.Argument(help="invitation.json of the network.")],
-    folder: Annotated[Path, typer.Argument(help="The site's folder: created, or one that is there.")],
+    folder: Annotated[
+        Path, typer.Argument(help="The site's folder: created, or one that is there.")
+    ],
     reading: options.Reading,
     name: Annotated[str | None, "The site's name in the network."] = None,
     address: Annotated[
-        str | None, "host:port where neighbours reach it, such as a.example:7400, or outbound: it only dials out."
+        str | None,
+        "host:port where neighbours reach it, such as a.example:7400, or outbound: it only dials out.",
     ] = None,
     listen: Annotated[
-        str | None, "host:port where it listens; by default on all interfaces, at the port of its address."
+        str | None,
+        "host:port where it listens; by default on all interfaces, at the port of its address.",
     ] = None,
     data: Annotated[
-        Path | None, "Its data file, whose number of rows is declared; without it, put data.csv there."
+        Path | None,
+        "Its data file, whose number of rows is declared; without it, put data.csv there.",
     ] = None,
-    new_key: Annotated[bool, "In a folder that is there: request a certificate for a new key."] = False,
+    new_key: Annotated[
+        bool, "In a folder that is there: request a certificate for a new key."
+    ] = False,
     yes: Annotated[bool, "Run the Python code of an invitation without being asked."] = False,
 ) -> None:
     """Make a key, which stays here, and a request for the network's coordinator."""
@@ -45,22 +52,33 @@ def request(
     invited = bundles.read(invitation, bundles.Invitation)
     if (folder / NODE_FILE).exists():
         site = read_node(folder / NODE_FILE)
-        for option, value in {"name": name, "listen": listen, "data": data, **reading.settings()}.items():
+        for option, value in {
+            "name": name,
+            "listen": listen,
+            "data": data,
+            **reading.settings(),
+        }.items():
             if value is not None:
                 raise InputError(
                     f"{option} = {str(value)!r}: {folder} is a site's folder already; change its node.toml"
                 )
         if site.network.id != invited.network.id:
-            raise InputError(f"{folder} belongs to network {site.network.id}, the invitation to {invited.network.id}")
+            raise InputError(
+                f"{folder} belongs to network {site.network.id}, the invitation to {invited.network.id}"
+            )
         made = enrolment.request_again(folder, address, new_key)
     else:
         if name is None or (address is None and listen is None):
             where = "--address, such as a.example:7400, or outbound if it only dials out"
             raise InputError(f"a new site needs --name, its name in the network, and {where}")
         if address == OUTBOUND and listen is not None:
-            raise InputError(f"listen = {listen!r}: a site whose address is {OUTBOUND} does not listen; leave it out")
+            raise InputError(
+                f"listen = {listen!r}: a site whose address is {OUTBOUND} does not listen; leave it out"
+            )
         if new_key:
-            raise InputError(f"new_key is for a site that has a folder; {folder} is none: leave it out")
+            raise InputError(
+                f"new_key is for a site that has a folder; {folder} is none: leave it out"
+            )
         _show_code(invited, yes)
         made = enrolment.request(invited, folder, name, address, listen, data, reading.settings())
     _show_request(folder, invited, made)
@@ -72,8 +90,14 @@ def _show_code(invited: Invitation, yes: bool) -> None:
         return
     for name, content in code.items():
         lines = content.decode(errors="replace").splitlines()
-        print(f"{name}:", *("  " + "".join(c if c.isprintable() else "?" for c in line) for line in lines), sep="\n")
-    options.confirm("The invitation contains this Python code, which this site will run. Run it?", yes)
+        print(
+            f"{name}:",
+            *("  " + "".join(c if c.isprintable() else "?" for c in line) for line in lines),
+            sep="\n",
+        )
+    options.confirm(
+        "The invitation contains this Python code, which this site will run. Run it?", yes
+    )
 
 
 def _show_request(folder: Path, invited: Invitation, made: Request) -> None:
@@ -91,12 +115,19 @@ def _show_request(folder: Path, invited: Invitation, made: Request) -> None:
         ("statistic", f"{task.statistic} by {'private sums' if task.private else task.protocol}"),
         ("rows", declared),
         *([("budget", budget)] if budget else []),
-        ("invitation", f"{bundles.fingerprint(invited)}: compare this with the coordinator's, on the phone"),
+        (
+            "invitation",
+            f"{bundles.fingerprint(invited)}: compare this with the coordinator's, on the phone",
+        ),
         ("request", f"{bundles.fingerprint(made)}: read this out to the coordinator"),
     ]
     print(terminal.definitions(entries))
-    print(f"next: send {file} to the coordinator; it holds no secret, and the key stays in {folder}")
-    print(f"then, with the bundle that comes back: gosta node join BUNDLE {shlex.quote(str(folder))}")
+    print(
+        f"next: send {file} to the coordinator; it holds no secret, and the key stays in {folder}"
+    )
+    print(
+        f"then, with the bundle that comes back: gosta node join BUNDLE {shlex.quote(str(folder))}"
+    )
 
 
 def join(
@@ -109,7 +140,9 @@ def join(
 
     _accept(folder, enrolment.read_bundle(bundle, folder), yes)
     _show_policy(folder)
-    print(f"{folder}: installed; start the node with: gosta node {shlex.quote(str(folder))} (a running one reloads it)")
+    print(
+        f"{folder}: installed; start the node with: gosta node {shlex.quote(str(folder))} (a running one reloads it)"
+    )
 
 
 def _show_policy(folder: Path) -> None:
@@ -158,15 +191,21 @@ def leave(
     name, has_noise = find_leaving(folder)
     if back:
         set_leaving(folder, False, name)
-        print(f"{folder}: {name} stays; sums that were computed from totals without it remain known")
+        print(
+            f"{folder}: {name} stays; sums that were computed from totals without it remain known"
+        )
         return
     print(f"{name} contributes to no further epoch.")
     if not has_noise:
-        print(f"The exact sums of {name} can then be computed by everybody who has the totals with and without it.")
+        print(
+            f"The exact sums of {name} can then be computed by everybody who has the totals with and without it."
+        )
         print("There is no way back once a total without it is known.")
     options.confirm(f"Does {name} leave?", yes)
     set_leaving(folder, True, name)
-    print(f"{folder}: {name} leaves; a running node sees it by itself, and tells the others: stop it only then")
+    print(
+        f"{folder}: {name} leaves; a running node sees it by itself, and tells the others: stop it only then"
+    )
     print(f"next, at the coordinator: gosta network remove NETWORK {name}")
 
 
@@ -177,11 +216,15 @@ def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
 
     old, new = proposal.old, proposal.signed.list
     if old == new:
-        print(f"member list {new.serial} ({list_fingerprint(new)}) is the one that was accepted already")
+        print(
+            f"member list {new.serial} ({list_fingerprint(new)}) is the one that was accepted already"
+        )
         enrolment.accept(folder, proposal)
         return
     print(f"member list {new.serial} of network {new.network}, signed by its coordinator")
-    print(f"fingerprint of the list: {list_fingerprint(new)}; compare it with the coordinator's, on the phone")
+    print(
+        f"fingerprint of the list: {list_fingerprint(new)}; compare it with the coordinator's, on the phone"
+    )
     print(terminal.definitions(new.policy.items()))
     is_bound = has_bounds(new)
     counts = [row_words(one.rows, is_bound) if is_bound else f"{one.rows:,}" for one in new.members]
@@ -189,10 +232,16 @@ def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
         [one.name, count if one.rows else "-", fingerprint(bytes.fromhex(one.key))]
         for one, count in zip(new.members, counts, strict=True)
     ]
-    print(terminal.columns([["member", "declares" if is_bound else "rows", "key"], *rows], right=[1]))
+    print(
+        terminal.columns([["member", "declares" if is_bound else "rows", "key"], *rows], right=[1])
+    )
     for line in enrolment.own_settings(folder, new):
         print(f"different in this site's node.toml: {line}")
     if old is not None:
-        print("changes:", *(f"  {line}" for line in enrolment.differences(old, new) or ["none"]), sep="\n")
+        print(
+            "changes:",
+            *(f"  {line}" for line in enrolment.differences(old, new) or ["none"]),
+            sep="\n",
+        )
     options.confirm("Accept these members, and what they compute?", yes)
     enrolment.accept(folder, proposal)

@@ -33,7 +33,9 @@ def exact(
         str | None, "U: pairs of different rows; V: all pairs. By default that of textbooks."
     ] = None,
     interval: options.Interval = None,
-    by: Annotated[str | None, "A column: the statistics of each group of rows too, and how much they differ."] = None,
+    by: Annotated[
+        str | None, "A column: the statistics of each group of rows too, and how much they differ."
+    ] = None,
     weights: Annotated[
         str | None, "Column of row weights: a pair of rows counts by the product of its weights."
     ] = None,
@@ -58,9 +60,13 @@ def exact(
     wanted, bins = [] if statistic is None else parse(statistic), binning.settings()
     if bins is not None:
         if not wanted:
-            raise InputError("bins are for one statistic or some; name them, such as --statistic auc")
+            raise InputError(
+                "bins are for one statistic or some; name them, such as --statistic auc"
+            )
         if normalisation is not None:
-            raise InputError(f"normalisation = {normalisation!r}: sums have that of textbooks; leave it out")
+            raise InputError(
+                f"normalisation = {normalisation!r}: sums have that of textbooks; leave it out"
+            )
         if by is not None:
             raise InputError(f"by = {by!r}: with bins, groups are strata (--strata {by})")
         if weights is not None:
@@ -76,14 +82,20 @@ def exact(
     settings: dict[str, Any] = {"by": by, "normalisation": normalisation, "interval": level}
     settings["sampling"] = make_sampling(sample, seed or 0)
     if wanted:
-        results = several.compute(selected, [one.title for one in wanted], options=given, **settings)
+        results = several.compute(
+            selected, [one.title for one in wanted], options=given, **settings
+        )
         reasons: list[tuple[str, str]] = []
     else:
         results, reasons = _all_that_fit(selected, given, settings)
     if len(wanted) == 1 and by is None and results[0].pooled.reason:
         raise InputError(results[0].pooled.reason)
     if as_json:
-        print("\n".join(json.dumps({"data": table.name, **result.record(level)}) for result in results))
+        print(
+            "\n".join(
+                json.dumps({"data": table.name, **result.record(level)}) for result in results
+            )
+        )
     elif len(wanted) == 1 and by is None:
         print(_text(results[0], table.name, level))
     else:
@@ -110,7 +122,9 @@ def _all_that_fit(
         try:
             results += several.compute(data, [chosen], options=own, **settings)
         except GostaError as error:
-            reasons.append((chosen.name, str(error).removeprefix(chosen.name + ": ").partition(";")[0]))
+            reasons.append(
+                (chosen.name, str(error).removeprefix(chosen.name + ": ").partition(";")[0])
+            )
     if not results:
         way_out = f"see which do with some of its columns: gosta statistics --for {data.name}"
         raise InputError(f"no statistic fits {data.name} with all its columns; {way_out}")
@@ -124,26 +138,46 @@ def _text(result: Result, data: str, level: float | None) -> str:
     from gosta.statistics import assumptions
 
     found, n = result.pooled, result.pooled.n
-    values = found.value if isinstance(found.value, list) and len(found.value) == n > MOST_SHOWN else None
+    values = (
+        found.value
+        if isinstance(found.value, list) and len(found.value) == n > MOST_SHOWN
+        else None
+    )
     shown = "one value for each row, below" if values else "" if result.labels else found.value
     lines = [f"{found.statistic} of {data}: {shown}".rstrip()]
     if result.labels:
-        cells = zip(result.labels, map(numbers.number, np.ravel(np.array(found.value)).tolist()), strict=True)
+        cells = zip(
+            result.labels,
+            map(numbers.number, np.ravel(np.array(found.value)).tolist()),
+            strict=True,
+        )
         lines.append(terminal.columns(list(cells), right=[1]))
     if found.low is not None:
-        what = "95 % interval for all triples" if level is None else f"{numbers.percent(level, 'g')} interval"
+        what = (
+            "95 % interval for all triples"
+            if level is None
+            else f"{numbers.percent(level, 'g')} interval"
+        )
         ends = f"{numbers.interval(found.low, found.high)} ({what})"
-        error = "" if found.standard_error is None else f", standard error {numbers.number(found.standard_error, 3)}"
+        error = (
+            ""
+            if found.standard_error is None
+            else f", standard error {numbers.number(found.standard_error, 3)}"
+        )
         lines.append(f"  {ends}{error}")
     tuples = result.tuples or (numbers.count(comb(n, 2), "pair") if result.normalisation else "")
     lines.append(f"  {n:,} rows, {f'{tuples}, ' * bool(tuples)}{result.seconds:.2g} s")
-    lines.append(f"  from {_columns(result.columns)}{f', weighted by {result.weights}' * bool(result.weights)}")
+    lines.append(
+        f"  from {_columns(result.columns)}{f', weighted by {result.weights}' * bool(result.weights)}"
+    )
     lines += [f"  {terminal.printable(line)}" for line in assumptions.text(result.assumed)]
     lines += [f"  row {k}: {numbers.number(value)}" for k, value in enumerate(values or [], 1)]
     return "\n".join([*lines, *_warnings([result])])
 
 
-def _table(data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, str]], level: float | None) -> str:
+def _table(
+    data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, str]], level: float | None
+) -> str:
     """Return a line for each statistic, or for each of its groups, and what was assumed below."""
     from gosta.statistics import assumptions
 
@@ -153,7 +187,11 @@ def _table(data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, s
         heading.append(f"{numbers.percent(level, 'g')} interval")
     cells = [[*heading, "" if by else "columns"]]
     for result in results:
-        cells += _grouped_cells(result) if result.grouped else [_cells(result.pooled, level, _columns(result.columns))]
+        cells += (
+            _grouped_cells(result)
+            if result.grouped
+            else [_cells(result.pooled, level, _columns(result.columns))]
+        )
     width = len(heading)
     cells += [[title, *[numbers.NONE] * (width - 1), reason] for title, reason in reasons]
     right = [heading.index("rows"), heading.index("value")]
@@ -162,7 +200,11 @@ def _table(data: Data, results: Sequence[Result], reasons: Sequence[tuple[str, s
         terminal.printable(f"{data.name}, {numbers.count(len(data), 'row')}{by_weights}"),
         terminal.columns(cells, right=right),
     ]
-    grouped = [(result.pooled.statistic, result.grouped) for result in results if result.grouped is not None]
+    grouped = [
+        (result.pooled.statistic, result.grouped)
+        for result in results
+        if result.grouped is not None
+    ]
     lines += [f"{terminal.printable(title)}: {_differences(one)}" for title, one in grouped]
     said: dict[str, list[str]] = {}
     for result in results:
@@ -183,14 +225,28 @@ def _cells(finding: Finding, level: float | None, last: str) -> list[str]:
 def _grouped_cells(result: Result) -> list[list[str]]:
     assert result.grouped is not None
     found, title, lines = result.grouped, result.pooled.statistic, []
-    for one, group in [*((one, str(one.group)) for one in found.findings), (result.pooled, "all rows")]:
+    for one, group in [
+        *((one, str(one.group)) for one in found.findings),
+        (result.pooled, "all rows"),
+    ]:
         cells = _cells(one, 0.0, "")
         lines.append([title, group, *cells[1:]])
         title = ""
-    lines.append(["", f"mean of {numbers.count(found.groups, 'group')}", "", numbers.number(found.mean), "", ""])
+    lines.append(
+        [
+            "",
+            f"mean of {numbers.count(found.groups, 'group')}",
+            "",
+            numbers.number(found.mean),
+            "",
+            "",
+        ]
+    )
     if found.heterogeneity is not None:
         mean, ends = found.heterogeneity.mean, found.heterogeneity.mean_interval
-        lines.append(["", "random-effects mean", "", numbers.number(mean), numbers.interval(*ends), ""])
+        lines.append(
+            ["", "random-effects mean", "", numbers.number(mean), numbers.interval(*ends), ""]
+        )
     return lines
 
 
@@ -204,7 +260,9 @@ def _differences(found: Group) -> str:
         share += f" ({' to '.join(map(numbers.percent, one.i_squared_interval))})"
     spread = f"{numbers.number(one.spread, 3)} ({numbers.interval(*one.spread_interval, 3)})"
     test = f"Cochran's Q {numbers.number(one.q, 4)} of {numbers.count(one.groups, 'group')}"
-    return f"{test}, p = {numbers.number(one.p_value, 3)}; I² {share}; spread between groups {spread}"
+    return (
+        f"{test}, p = {numbers.number(one.p_value, 3)}; I² {share}; spread between groups {spread}"
+    )
 
 
 def _warnings(results: Sequence[Result]) -> list[str]:
@@ -213,4 +271,8 @@ def _warnings(results: Sequence[Result]) -> list[str]:
 
 
 def _columns(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, ..., {names[-1]} ({len(names)} columns)"
+    return (
+        ", ".join(names)
+        if len(names) <= 3
+        else f"{names[0]}, ..., {names[-1]} ({len(names)} columns)"
+    )

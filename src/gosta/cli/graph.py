@@ -35,9 +35,12 @@ def graph(
     ] = None,
     n: Annotated[int | None, f"Number of nodes of a family (default {DEFAULT_SIZE})."] = None,
     seed: Annotated[int, "Seed of a random family."] = 0,
-    plot: Annotated[Path | None, "Draw the network with its bottleneck: a .png, .svg or .pdf file."] = None,
+    plot: Annotated[
+        Path | None, "Draw the network with its bottleneck: a .png, .svg or .pdf file."
+    ] = None,
     speed: Annotated[
-        bool, f"Compute how fast gossip is beyond {MAX_QUICK_NODES:,} nodes, too: minutes for a million."
+        bool,
+        f"Compute how fast gossip is beyond {MAX_QUICK_NODES:,} nodes, too: minutes for a million.",
     ] = False,
     as_json: Annotated[bool, "Print one JSON object.", "--json"] = False,
 ) -> None:
@@ -78,7 +81,11 @@ def _record(graph: Graph, seed: int | None) -> dict[str, Any]:
         "graph": graph.name,
         "n": graph.n,
         "edges": graph.m,
-        "degrees": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
+        "degrees": {
+            "min": int(degrees.min()),
+            "mean": float(degrees.mean()),
+            "max": int(degrees.max()),
+        },
         "components": len(graph.components()),
         "weighted": graph.weights is not None,
         "seed": seed,
@@ -99,7 +106,9 @@ def _theory(graph: Graph) -> dict[str, Any]:
         "mixing_time": mixing if math.isfinite(mixing) else None,
         "protocol": DEFAULT_PROTOCOL,
         "exchanges": {str(accuracy): rounded(one.exchanges) for accuracy, one in found.items()},
-        "exchanges_per_node": {str(accuracy): rounded(one.per_node) for accuracy, one in found.items()},
+        "exchanges_per_node": {
+            str(accuracy): rounded(one.per_node) for accuracy, one in found.items()
+        },
         "bottleneck": bottleneck(graph).description if graph.n <= MAX_BOTTLENECK_NODES else None,
     }
 
@@ -118,12 +127,25 @@ def _properties(record: dict[str, Any]) -> str:
 
 def _speed(record: dict[str, Any]) -> str:
     if "spectral_gap" not in record:
-        reason = f"not computed above {MAX_QUICK_NODES:,} nodes: that takes minutes; --speed does it"
+        reason = (
+            f"not computed above {MAX_QUICK_NODES:,} nodes: that takes minutes; --speed does it"
+        )
         return _aligned({"speed": reason})
-    gap, mixing, per_node = record["spectral_gap"], record["mixing_time"], record["exchanges_per_node"]
+    gap, mixing, per_node = (
+        record["spectral_gap"],
+        record["mixing_time"],
+        record["exchanges_per_node"],
+    )
     time = numbers.count(1 / gap if gap else math.inf, "exchange")
-    mixes = f"{numbers.count(mixing, 'exchange')} until a visitor can be anywhere" if mixing else "visitors never mix"
-    entries = {"spectral gap": f"{gap:.3g}: differences shrink by e in {time}", "mixing time": mixes}
+    mixes = (
+        f"{numbers.count(mixing, 'exchange')} until a visitor can be anywhere"
+        if mixing
+        else "visitors never mix"
+    )
+    entries = {
+        "spectral gap": f"{gap:.3g}: differences shrink by e in {time}",
+        "mixing time": mixes,
+    }
     for accuracy, total in record["exchanges"].items():
         each = numbers.count(per_node[accuracy] or math.inf)
         reached = f"{numbers.count(total or math.inf)} exchanges, {each} a node"

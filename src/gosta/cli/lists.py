@@ -33,20 +33,29 @@ def statistics(
     if rows != options.Rows():
         raise InputError("rows, columns and formats are those of a file; name it with --for")
     fields = ("name", "summary", "options", "normalisation")
-    records = [{field: getattr(statistic, field) for field in fields} for statistic in STATISTICS.values()]
+    records = [
+        {field: getattr(statistic, field) for field in fields} for statistic in STATISTICS.values()
+    ]
     for record in records:
         record |= {"is_pairwise": True, "has_sums": record["name"] in SKETCHES}
         if record["has_sums"]:
             record["options"] = record["options"] | SKETCHES[record["name"]].defaults
     for name, made in SKETCHES.items():
         if name not in STATISTICS:
-            own = {"name": name, "summary": made.summary, "options": made.defaults, "normalisation": None}
+            own = {
+                "name": name,
+                "summary": made.summary,
+                "options": made.defaults,
+                "normalisation": None,
+            }
             records.append(own | {"is_pairwise": False, "has_sums": True})
     _show(records, _explain_statistic, as_json)
 
 
 def _explain_statistic(record: Mapping[str, Any]) -> str:
-    text = str(record["summary"]) + (f" Options: {', '.join(record['options'])}." if record["options"] else "")
+    text = str(record["summary"]) + (
+        f" Options: {', '.join(record['options'])}." if record["options"] else ""
+    )
     if not record["is_pairwise"]:
         return f"{text} From sums only (private networks; gosta exact)."
     return text if record["has_sums"] else f"{text} Not from sums."
@@ -60,10 +69,18 @@ def _show_fitting(source: str, rows: options.Rows, as_json: bool) -> None:
     reading = [word for name, value in rows.reading().items() for word in (f"--{name}", value)]
     reading += ["--n", str(rows.n)] if rows.n is not None else []
     reading += ["--path", str(rows.path)] if rows.path is not None else []
-    commands = [shlex.join(["gosta", "exact", source, "-s", one.name, *one.arguments, *reading]) for one in found]
+    commands = [
+        shlex.join(["gosta", "exact", source, "-s", one.name, *one.arguments, *reading])
+        for one in found
+    ]
     if as_json:
         records = [
-            {"name": one.name, "summary": one.summary, "command": None if one.reason else command, "reason": one.reason}
+            {
+                "name": one.name,
+                "summary": one.summary,
+                "command": None if one.reason else command,
+                "reason": one.reason,
+            }
             for one, command in zip(found, commands, strict=True)
         ]
         print(json.dumps(records, indent=2))
@@ -85,8 +102,14 @@ def protocols(as_json: Json = False) -> None:
     from gosta.protocols import PROTOCOLS
 
     fields = ("name", "summary", "keeps", "sends")
-    records = [{field: getattr(protocol, field) for field in fields} for protocol in PROTOCOLS.values()]
-    _show(records, lambda r: f"{r['summary']} Keeps: {r['keeps']}. Sends per iteration: {r['sends']}.", as_json)
+    records = [
+        {field: getattr(protocol, field) for field in fields} for protocol in PROTOCOLS.values()
+    ]
+    _show(
+        records,
+        lambda r: f"{r['summary']} Keeps: {r['keeps']}. Sends per iteration: {r['sends']}.",
+        as_json,
+    )
 
 
 def datasets(as_json: Json = False) -> None:
@@ -97,7 +120,9 @@ def datasets(as_json: Json = False) -> None:
     _show(records, lambda r: r["summary"], as_json)
 
 
-def _show(records: Sequence[Mapping[str, Any]], explain: Callable[[Mapping[str, Any]], str], as_json: bool) -> None:
+def _show(
+    records: Sequence[Mapping[str, Any]], explain: Callable[[Mapping[str, Any]], str], as_json: bool
+) -> None:
     if as_json:
         print(json.dumps(records, indent=2))
     else:

@@ -47,7 +47,15 @@ COMMANDS: dict[str, Commands] = {
     "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
 }
 NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept, enrolment.leave]
-NETWORK: Commands = [network.init, nodes.up, nodes.down, nodes.epoch, audit.verify, network.add, network.remove]
+NETWORK: Commands = [
+    network.init,
+    nodes.up,
+    nodes.down,
+    nodes.epoch,
+    audit.verify,
+    network.add,
+    network.remove,
+]
 NETWORK += [network.agree, network.certify, network.sign, network.rotate_authority]
 
 
@@ -60,7 +68,10 @@ def _print_version(wanted: bool) -> None:
 
 
 Version = Annotated[
-    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.", metavar="")
+    bool,
+    typer.Option(
+        "--version", callback=_print_version, is_eager=True, help="Print the version.", metavar=""
+    ),
 ]
 
 
@@ -80,7 +91,9 @@ def _group(name: str, commands: Commands, cls: type[Group] = Group) -> typer.Typ
     group = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", cls=cls)
     for function in commands:
         command = function.__name__.replace("_", "-")
-        group.command(command, cls=Command, epilog=epilog(f"gosta {name} {command}"))(make_command(function))
+        group.command(command, cls=Command, epilog=epilog(f"gosta {name} {command}"))(
+            make_command(function)
+        )
     return group
 
 
@@ -129,7 +142,9 @@ def main() -> None:
     except MemoryError:
         reason = "not enough memory; use fewer rows or columns"
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no message at exit about the closed pipe
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # no message at exit about the closed pipe
         sys.exit(141)
     except OSError as error:  # such as a full disk under the standard output
         reason = error.strerror or str(error)

@@ -39,15 +39,21 @@ class Task:
     statistic: options.StatisticName = "auc"
     option: options.StatisticOptions = None
     protocol: Annotated[
-        str | None, "tracking (default), relay, gosta-async, or carried-means: one row at each node, no interval.", "-p"
+        str | None,
+        "tracking (default), relay, gosta-async, or carried-means: one row at each node, no interval.",
+        "-p",
     ] = None
     interval: Annotated[
-        str | None, "Level of the confidence intervals, or none; by default 95% where the statistic has them."
+        str | None,
+        "Level of the confidence intervals, or none; by default 95% where the statistic has them.",
     ] = None
-    classes: Annotated[str | None, "Classes of all sites' files, a,b: the last one is the positive class."] = None
-    until: Annotated[str | None, "Error, such as 1%, from which on nodes exchange no more; by default they go on."] = (
-        None
-    )
+    classes: Annotated[
+        str | None, "Classes of all sites' files, a,b: the last one is the positive class."
+    ] = None
+    until: Annotated[
+        str | None,
+        "Error, such as 1%, from which on nodes exchange no more; by default they go on.",
+    ] = None
 
     def goal(self, rows: options.Rows) -> Goal:
         """Return the settings that all nodes share."""
@@ -57,14 +63,23 @@ class Task:
         level = options.fraction("interval", text, f"none, or {options.LEVEL}")
         given = rows.statistic_options(self.option)
         until = options.fraction("until", self.until, options.ERROR) or 0.0
-        return Goal(self.statistic, self.protocol or "tracking", given, level, self.interval is not None, until)
+        return Goal(
+            self.statistic,
+            self.protocol or "tracking",
+            given,
+            level,
+            self.interval is not None,
+            until,
+        )
 
 
 @dataclass(frozen=True)
 class Placement(options.Placement):
     """How rows are distributed to the nodes of a real network."""
 
-    nodes: Annotated[int | None, "Number of nodes; by default 8, or as many as the edge-list file or --by has."] = None
+    nodes: Annotated[
+        int | None, "Number of nodes; by default 8, or as many as the edge-list file or --by has."
+    ] = None
     graph: options.GraphName = None
     seed: Annotated[int, "Seed of the graph and of the placement."] = 0
 
@@ -79,11 +94,14 @@ class Addresses:
         "Host where neighbours reach the nodes, or outbound: the node only dials out. Given once, or once for each "
         "node; default 127.0.0.1. Unless it is on loopback, a node listens on all interfaces.",
     ] = None
-    port: Annotated[int, "Port of the nodes, and the next one for status; nodes on one machine use the following."] = (
-        7400
-    )
+    port: Annotated[
+        int,
+        "Port of the nodes, and the next one for status; nodes on one machine use the following.",
+    ] = 7400
     exchanges_per_second: Rate = 10.0
-    authority: Annotated[Path | None, "A folder with cert.pem and key.pem of your own certificate authority."] = None
+    authority: Annotated[
+        Path | None, "A folder with cert.pem and key.pem of your own certificate authority."
+    ] = None
     passphrase: Annotated[bool, "Encrypt the authority's key with a passphrase."] = False
     passphrase_file: PassphraseFile = None
 
@@ -106,21 +124,29 @@ def init(
         "A name from 'gosta datasets', or a file whose rows are distributed to the nodes. Without it, each "
         "site provides a file of its own.",
     ] = None,
-    enrol: Annotated[bool, "Make no nodes, but an invitation: each site makes its key itself and enrols."] = False,
+    enrol: Annotated[
+        bool, "Make no nodes, but an invitation: each site makes its key itself and enrols."
+    ] = False,
 ) -> None:
     """Create the folders of a network: settings, keys and certificates of each node, and its data if given."""
     from gosta.net.deploy import folders, plan
 
     if enrol and (data is not None or placement.nodes is not None or addresses.host is not None):
-        raise InputError("enrol is without --data, --nodes and --host: each site brings its data and its address")
+        raise InputError(
+            "enrol is without --data, --nodes and --host: each site brings its data and its address"
+        )
     nodes, seed = placement.nodes, placement.seed
     graph = placement.graph
     if data is not None and task.classes is not None:
-        raise InputError("classes is for sites' own files; with --data, the classes are those in the data")
+        raise InputError(
+            "classes is for sites' own files; with --data, the classes are those in the data"
+        )
     if data is None:
         needs_data = {"deal": placement.deal, "by": placement.by, "n": rows.n, "path": rows.path}
         for name in (name for name, value in needs_data.items() if value is not None):
-            raise InputError(f"{name} requires --data; without it, each site provides a file of its own")
+            raise InputError(
+                f"{name} requires --data; without it, each site provides a file of its own"
+            )
     columns = tuple(name for text in rows.columns or [] for name in text.split(","))
     classes = tuple(name.strip() for name in task.classes.split(",")) if task.classes else ()
     roles = plan.Roles(columns, rows.label, rows.score, classes, rows.drop_missing)
@@ -131,14 +157,26 @@ def init(
     if settings is not None:
         for name, value in {"protocol": task.protocol, "until": task.until}.items():
             if value is not None:
-                raise InputError(f"{name} = {value!r} is for exchanges of rows; leave it out with --private")
+                raise InputError(
+                    f"{name} = {value!r} is for exchanges of rows; leave it out with --private"
+                )
         made = plan.for_private(
-            task.goal(rows), settings, graph, nodes, seed, roles, chosen, deal=placement.deal, by=placement.by
+            task.goal(rows),
+            settings,
+            graph,
+            nodes,
+            seed,
+            roles,
+            chosen,
+            deal=placement.deal,
+            by=placement.by,
         )
     elif chosen is None:
         made = plan.for_sites(task.goal(rows), graph, nodes, seed, roles)
     else:
-        made = plan.for_data(task.goal(rows), chosen, graph, nodes, placement.deal, placement.by, seed)
+        made = plan.for_data(
+            task.goal(rows), chosen, graph, nodes, placement.deal, placement.by, seed
+        )
     if data is None:
         made = dataclasses.replace(made, reading=rows.reading())
     for name in made.reading if enrol else ():
@@ -146,14 +184,25 @@ def init(
             f"{name} is not for enrol: each site says how its file is read, gosta node request --{name} ..."
         )
     if enrol:
-        _invite(folder, dataclasses.replace(made, graph=placement.graph or ""), addresses, _remarks(private, made))
+        _invite(
+            folder,
+            dataclasses.replace(made, graph=placement.graph or ""),
+            addresses,
+            _remarks(private, made),
+        )
         return
     hosts = addresses.host or ["127.0.0.1"]
     rate, ca, secret = addresses.exchanges_per_second, addresses.authority, addresses.secret()
     network = folders.create(folder, made, hosts, addresses.port, rate, ca, secret)
     print("\n".join(_made(folder, made, network, _remarks(private, made))))
     if chosen is not None and settings is None:
-        print("\n".join(options.find_assumptions(chosen, task.statistic, rows.statistic_options(task.option)).lines))
+        print(
+            "\n".join(
+                options.find_assumptions(
+                    chosen, task.statistic, rows.statistic_options(task.option)
+                ).lines
+            )
+        )
 
 
 def _private_settings(private: options.Private, data: Data | None) -> PrivateSettings | None:
@@ -166,7 +215,9 @@ def _private_settings(private: options.Private, data: Data | None) -> PrivateSet
     if settings is None or private.bins is not None:
         return settings
     check_settings(replace(settings, strata={}))  # values of strata may be taken from the data
-    return replace(settings, bins=suggested_bins(None if data is None else len(data), settings.epsilon))
+    return replace(
+        settings, bins=suggested_bins(None if data is None else len(data), settings.epsilon)
+    )
 
 
 def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
@@ -178,7 +229,9 @@ def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
     if settings is None:
         return []
     if private.bins is None and settings.epsilon is not None:
-        found.append(("few bins", f"{settings.bins}, since each has noise; --bins sets another number"))
+        found.append(
+            ("few bins", f"{settings.bins}, since each has noise; --bins sets another number")
+        )
     if settings.bins > Rules().max_bins:
         limit = f"sites whose policy has the default max_bins = {Rules().max_bins} take no part"
         found.append(("warning", f"{settings.bins:,} bins: {limit}"))
@@ -186,9 +239,16 @@ def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
         found.append(("budget", budget_words(plan.task)))
     if plan.ranges:
         columns = f"range{'s' * (len(plan.ranges) > 1)} of {shorten(list(plan.ranges), 12)}"
-        found.append(("rounded", f"outwards, the {columns}, from the data; --range declares others"))
+        found.append(
+            ("rounded", f"outwards, the {columns}, from the data; --range declares others")
+        )
     if plan.rounded_options:
-        found.append(("rounded", f"{', '.join(plan.rounded_options)}, from the data; --option sets another value"))
+        found.append(
+            (
+                "rounded",
+                f"{', '.join(plan.rounded_options)}, from the data; --option sets another value",
+            )
+        )
     return found
 
 
@@ -206,7 +266,9 @@ def _invite(folder: Path, made: Plan, addresses: Addresses, remarks: list[tuple[
         ("keys", f"{folder / 'authority'} signs certificates and the member list: keep it safe"),
     ]
     print(terminal.definitions(entries))
-    print("next, each site: gosta node request invitation.json FOLDER --name NAME --address HOST:PORT --data FILE")
+    print(
+        "next, each site: gosta node request invitation.json FOLDER --name NAME --address HOST:PORT --data FILE"
+    )
     print(f"then, with the request.json of each: gosta network sign {place} REQUEST...")
 
 
@@ -219,11 +281,21 @@ def _private_entries(plan: Plan) -> list[tuple[str, str]]:
     from gosta.net.deploy.membership import policy_of
 
     words = policy_of(plan.task) if plan.task.private else {}
-    return [(key, value) for key, value in words.items() if key not in ("mode", "interval", "score", "label")]
+    return [
+        (key, value)
+        for key, value in words.items()
+        if key not in ("mode", "interval", "score", "label")
+    ]
 
 
-def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[str, str]]) -> Iterator[str]:
-    task, first, where = plan.task, next(iter(network.nodes)), [one for one in network.nodes.values() if one]
+def _made(
+    folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[str, str]]
+) -> Iterator[str]:
+    task, first, where = (
+        plan.task,
+        next(iter(network.nodes)),
+        [one for one in network.nodes.values() if one],
+    )
     edges = f"{numbers.count(len(plan.edges), 'edge')} ({plan.graph})"
     yield f"{folder}: {plan.nodes} nodes, {edges}, for {_task_words(plan)}"
     entries = [*_private_entries(plan), *remarks]
@@ -236,12 +308,20 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
     counts = plan.counts
     if counts:
         of = [f" of {site}" for site in plan.sites] or [""] * len(counts)
-        sizes = [f"{name} {count}{site}" for name, count, site in zip(network.nodes, counts, of, strict=True)]
+        sizes = [
+            f"{name} {count}{site}"
+            for name, count, site in zip(network.nodes, counts, of, strict=True)
+        ]
         entries.append(("rows", f"{sum(counts)}: {shorten(sizes, 12)}"))
-        entries += [("declares", shorten(_bounds(network, counts), 12))] * (task.private is not None)
+        entries += [("declares", shorten(_bounds(network, counts), 12))] * (
+            task.private is not None
+        )
     place = " to ".join(dict.fromkeys((*where[:1], *where[-1:])))
     entries.append(
-        ("addresses", f"{place}{'; ' if place else ''}status pages on the same machine only, where node.toml says")
+        (
+            "addresses",
+            f"{place}{'; ' if place else ''}status pages on the same machine only, where node.toml says",
+        )
     )
     if outbound := [name for name, address in network.nodes.items() if not address]:
         entries.append(("dial out only", shorten(outbound, 12)))
@@ -260,7 +340,8 @@ def _made(folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[
     wanted = [
         f"column{'s' * (len(columns) > 1)} {', '.join(columns)}" * bool(columns),
         f"scores in {task.score}" * (task.score is not None),
-        f"classes {', '.join(map(str, task.classes))} in {task.label or 'label'}" * bool(task.classes),
+        f"classes {', '.join(map(str, task.classes))} in {task.label or 'label'}"
+        * bool(task.classes),
         *(f"{shorten([*map(str, levels)])} in {column}" for column, levels in strata.items()),
     ]
     yield "next, each site:"
@@ -279,17 +360,25 @@ def _bounds(network: NetworkConfig, counts: Sequence[int]) -> list[str]:
     from gosta.net.deploy.membership import declared_rows, row_words
 
     declared = [declared_rows(network.network, count) for count in counts]
-    return [f"{name} {row_words(rows, is_bound=True)}" for name, rows in zip(network.nodes, declared, strict=True)]
+    return [
+        f"{name} {row_words(rows, is_bound=True)}"
+        for name, rows in zip(network.nodes, declared, strict=True)
+    ]
 
 
 def add(
     folder: options.NetworkFolder,
     reading: options.Reading,
-    data: Annotated[Path | None, "File of the new node's rows; without it, put them there later."] = None,
-    neighbours: Annotated[
-        str | None, "Names, separated by commas; by default the two nodes with the fewest neighbours."
+    data: Annotated[
+        Path | None, "File of the new node's rows; without it, put them there later."
     ] = None,
-    host: Annotated[str, "Host where neighbours reach the node, or outbound: it only dials out."] = "127.0.0.1",
+    neighbours: Annotated[
+        str | None,
+        "Names, separated by commas; by default the two nodes with the fewest neighbours.",
+    ] = None,
+    host: Annotated[
+        str, "Host where neighbours reach the node, or outbound: it only dials out."
+    ] = "127.0.0.1",
     port: Annotated[int | None, "Its port, of two in a row; by default the next free ones."] = None,
     exchanges_per_second: Rate = 10.0,
     passphrase_file: PassphraseFile = None,
@@ -307,7 +396,12 @@ def add(
     _print_bundles(folder)
     start = f"gosta node {folder / change.name}"
     later = f"put its rows there as data.csv, then: {start}"
-    print("next:", later if data is None else f"{start}; a running 'gosta network up {folder}' starts it automatically")
+    print(
+        "next:",
+        later
+        if data is None
+        else f"{start}; a running 'gosta network up {folder}' starts it automatically",
+    )
 
 
 def remove(
@@ -343,21 +437,31 @@ def _print_cost(folder: Path, name: str, has_left: bool) -> None:
     if private is None:
         return
     if len(network.nodes) < MIN_SITES:
-        print(f"  by default, sites take part in sums over {MIN_SITES} sites or more only: min_sites in policy.toml")
+        print(
+            f"  by default, sites take part in sums over {MIN_SITES} sites or more only: min_sites in policy.toml"
+        )
     if private.epsilon is not None:
-        print(f"  the next release, without {name}, costs each site epsilon {private.epsilon:g} of its budget")
+        print(
+            f"  the next release, without {name}, costs each site epsilon {private.epsilon:g} of its budget"
+        )
         return
     if has_left:
         print(f"  {name} has left, so that the others need not agree to totals without it")
         return
     print("  sums without noise wait until each remaining site's operator runs:")
     print(f"  gosta network agree {shlex.quote(str(folder))} {name}")
-    print(f"  for the totals with and without {name} give its exact sums; none waits if it left by: gosta node leave")
+    print(
+        f"  for the totals with and without {name} give its exact sums; none waits if it left by: gosta node leave"
+    )
 
 
 def agree(
-    folder: Annotated[Path, typer.Argument(help="A node's folder; or the network's, for all nodes that are here.")],
-    sites: Annotated[list[str], typer.Argument(help="Sites whose exact sums may be computed.", metavar="SITE...")],
+    folder: Annotated[
+        Path, typer.Argument(help="A node's folder; or the network's, for all nodes that are here.")
+    ],
+    sites: Annotated[
+        list[str], typer.Argument(help="Sites whose exact sums may be computed.", metavar="SITE...")
+    ],
     yes: Annotated[bool, "Agree without being asked."] = False,
 ) -> None:
     """Agree that a site's exact sums may be computed, from totals with and without it; there is no way back.
@@ -392,15 +496,20 @@ def certify(
     from gosta.net.deploy.authority import Passphrase
 
     made = folders.certify(folder, names or [], Passphrase(passphrase_file))
-    print(f"{folder}: new keys and certificates for {shorten(made, 12) or 'no node'}; running nodes reload them")
+    print(
+        f"{folder}: new keys and certificates for {shorten(made, 12) or 'no node'}; running nodes reload them"
+    )
     _print_bundles(folder)
 
 
 def sign(
     folder: options.NetworkFolder,
-    requests: Annotated[list[Path] | None, typer.Argument(help="request.json of sites; none: only renew.")] = None,
+    requests: Annotated[
+        list[Path] | None, typer.Argument(help="request.json of sites; none: only renew.")
+    ] = None,
     certificate: Annotated[
-        list[Path] | None, "A certificate (PEM) that an authority elsewhere issued for a request.csr."
+        list[Path] | None,
+        "A certificate (PEM) that an authority elsewhere issued for a request.csr.",
     ] = None,
     yes: Annotated[bool, "Do not ask whether the fingerprints are right."] = False,
     passphrase_file: PassphraseFile = None,
@@ -431,10 +540,20 @@ def _show_requests(folder: Path, found: list[Request]) -> None:
     task, nodes = network.network, network.nodes
     for one in found:
         key = certificates.check_request(one.request.encode(), one.network, one.name)
-        news = ["new key"] * (listed.get(one.name) != key) + ["new address"] * (nodes.get(one.name) != one.address)
+        news = ["new key"] * (listed.get(one.name) != key) + ["new address"] * (
+            nodes.get(one.name) != one.address
+        )
         change = "new site" if one.name not in nodes else ", ".join(news) or "renewed"
         count = row_words(one.rows, is_bound=True) if task.private else str(one.rows)
-        rows.append([one.name, change, one.address or OUTBOUND, count if one.rows else "-", bundles.fingerprint(one)])
+        rows.append(
+            [
+                one.name,
+                change,
+                one.address or OUTBOUND,
+                count if one.rows else "-",
+                bundles.fingerprint(one),
+            ]
+        )
     heading = ["site", "", "address", "declares" if task.private else "rows", "fingerprint"]
     print(terminal.columns([heading, *rows]))
 
@@ -453,10 +572,14 @@ def rotate_authority(
 
     step = folders.rotate_authority(folder, authority, Passphrase(passphrase_file))
     done = ("all members trust the new authority too", "all certificates are of the new authority")
-    print(f"{folder}: step {step} of 3: {(*done, 'the old authority is no longer trusted')[step - 1]}")
+    print(
+        f"{folder}: step {step} of 3: {(*done, 'the old authority is no longer trusted')[step - 1]}"
+    )
     _print_bundles(folder)
     if step < 3:
-        print(f"next, once every node has reloaded this: gosta network rotate-authority {shlex.quote(str(folder))}")
+        print(
+            f"next, once every node has reloaded this: gosta network rotate-authority {shlex.quote(str(folder))}"
+        )
 
 
 def _print_bundles(folder: Path) -> None:
@@ -467,8 +590,12 @@ def _print_bundles(folder: Path) -> None:
     found = sorted((folder / BUNDLES).glob("*.json"))
     if found:
         listed = read_list(folder / MEMBERS_FILE).list
-        print(f"  fingerprint of list {listed.serial}: {list_fingerprint(listed)}; read it out to each site")
-        print(f"  send each site its bundle ({shorten([str(path) for path in found], 3)}); it holds no secret")
+        print(
+            f"  fingerprint of list {listed.serial}: {list_fingerprint(listed)}; read it out to each site"
+        )
+        print(
+            f"  send each site its bundle ({shorten([str(path) for path in found], 3)}); it holds no secret"
+        )
         print("  each site runs: gosta node join BUNDLE FOLDER")
 
 
@@ -477,8 +604,15 @@ def _print_remote_changes(folder: Path, change: Change) -> None:
     from gosta.net.deploy.folders import load_network
     from gosta.net.deploy.membership import BUNDLES, forwarders_of, neighbours_of
 
-    network, enrolled = load_network(folder), {path.stem for path in (folder / BUNDLES).glob("*.json")}
+    network, enrolled = (
+        load_network(folder),
+        {path.stem for path in (folder / BUNDLES).glob("*.json")},
+    )
     for name in (name for name in change.remote if name not in enrolled):
         for section, places in (("neighbours", neighbours_of), ("forwarders", forwarders_of)):
-            if wanted := ", ".join(f'{other} = "{where}"' for other, where in places(network, name).items()):
-                print(f"  {name}'s folder is on another machine; set in its node.toml, in [{section}]: {wanted}")
+            if wanted := ", ".join(
+                f'{other} = "{where}"' for other, where in places(network, name).items()
+            ):
+                print(
+                    f"  {name}'s folder is on another machine; set in its node.toml, in [{section}]: {wanted}"
+                )

@@ -27,7 +27,10 @@ PRINT_SECONDS = 5.0  # between two tables where the output is no terminal
 
 def run(
     folder: Annotated[
-        Path, typer.Argument(help="The node's folder: node.toml, data, key.pem, members.json and others.")
+        Path,
+        typer.Argument(
+            help="The node's folder: node.toml, data, key.pem, members.json and others."
+        ),
     ],
 ) -> None:
     """Run one node of a network until SIGTERM or Ctrl-C; a restarted node continues from its journal."""
@@ -48,7 +51,9 @@ def up(
     until: Annotated[str | None, "Stop when every node expects at most this error: 1%."] = None,
     as_json: options.Json = False,
     page: Annotated[bool, "Serve a live page of the network."] = False,
-    page_address: Annotated[str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."] = None,
+    page_address: Annotated[
+        str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."
+    ] = None,
 ) -> None:
     """Run all nodes of a network on this machine, each as a process, and show their status; Ctrl-C stops them all."""
     from gosta.net.deploy import supervisor
@@ -66,7 +71,9 @@ def up(
             live.update(_text(views, now, live.console.width, url, folder), refresh=True)
         elif not as_json and now - printed_at >= PRINT_SECONDS:
             printed_at = now
-            print(shown.table(views, folder=folder), shown.summary(views, now), sep="\n", flush=True)
+            print(
+                shown.table(views, folder=folder), shown.summary(views, now), sep="\n", flush=True
+            )
 
     with contextlib.ExitStack() as stack:
         show_page: Callable[[Sequence[View]], None] = _no_page
@@ -76,12 +83,21 @@ def up(
             print(f"live page: {url}", file=sys.stderr if as_json else sys.stdout, flush=True)
         if live is not None:
             stack.enter_context(live)
-        views = supervisor.up(folder, show, seconds, options.fraction("until", until, options.ERROR))
+        views = supervisor.up(
+            folder, show, seconds, options.fraction("until", until, options.ERROR)
+        )
     if as_json:
         print("\n".join(map(shown.record, views)))
         return
-    print(shown.table(views, folder=folder), shown.summary(views, elapsed_seconds), *shown.explanation(views), sep="\n")
-    print(f"all nodes are stopped; check their journals with: gosta network verify {shlex.quote(str(folder))}")
+    print(
+        shown.table(views, folder=folder),
+        shown.summary(views, elapsed_seconds),
+        *shown.explanation(views),
+        sep="\n",
+    )
+    print(
+        f"all nodes are stopped; check their journals with: gosta network verify {shlex.quote(str(folder))}"
+    )
 
 
 def down(folder: options.NetworkFolder) -> None:
@@ -89,10 +105,14 @@ def down(folder: options.NetworkFolder) -> None:
     from gosta.net.deploy import supervisor
 
     stopped = supervisor.down(folder)
-    print(f"{folder}: stopped {shorten(stopped, 12)}" if stopped else f"{folder}: no node was running")
+    print(
+        f"{folder}: stopped {shorten(stopped, 12)}" if stopped else f"{folder}: no node was running"
+    )
 
 
-def epoch(folder: Annotated[Path, typer.Argument(help="The network's folder, or that of one node.")]) -> None:
+def epoch(
+    folder: Annotated[Path, typer.Argument(help="The network's folder, or that of one node.")],
+) -> None:
     """Start a new epoch now: a running node on this machine starts it, and all nodes of the network follow.
 
     Of private sums with noise, each site spends the epsilon of one more release, unless rows and sites are as before.
@@ -105,7 +125,9 @@ def epoch(folder: Annotated[Path, typer.Argument(help="The network's folder, or 
 
 def watch(
     folder: Annotated[Path, typer.Argument(help="A network's folder, or a node's.")],
-    address: Annotated[str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."] = None,
+    address: Annotated[
+        str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."
+    ] = None,
     open_: Annotated[bool, "Open it in a browser.", "--open"] = False,
 ) -> None:
     """Serve a live page of nodes that are running: map, estimates, who is missing, rejections, log; until Ctrl-C."""
@@ -118,7 +140,10 @@ def watch(
         raise InputError(f"no such folder: {folder}")
     poller = Poller(folder.resolve())
     listener, host = listen(address, "address")
-    print(f"{folder}: live page at {serve.url(listener)} (Ctrl-C ends it; the nodes go on)", flush=True)
+    print(
+        f"{folder}: live page at {serve.url(listener)} (Ctrl-C ends it; the nodes go on)",
+        flush=True,
+    )
     if open_:
         import webbrowser
 
@@ -134,7 +159,10 @@ def listen(address: str | None, option: str) -> tuple[socket.socket, str]:
     place = address or PAGE_ADDRESS
     listener, host = serve.listen(place, option, or_any_port=address is None), parse(place).host
     if not is_loopback(host):
-        print("gosta: the page has no password: whoever can connect to it can read it", file=sys.stderr)
+        print(
+            "gosta: the page has no password: whoever can connect to it can read it",
+            file=sys.stderr,
+        )
     return listener, host
 
 
@@ -143,7 +171,9 @@ def _no_page(_: Sequence[View]) -> None:
 
 
 @contextlib.contextmanager
-def _page_beside(folder: Path, address: str | None) -> Iterator[tuple[Callable[[Sequence[View]], None], str]]:
+def _page_beside(
+    folder: Path, address: str | None
+) -> Iterator[tuple[Callable[[Sequence[View]], None], str]]:
     from gosta.net.watch import serve
 
     listener, host = listen(address, "page-address")

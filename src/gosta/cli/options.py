@@ -27,7 +27,9 @@ DATA_HELP = (
     "files, or - for the standard input."
 )
 DataName = Annotated[str, typer.Argument(help=DATA_HELP)]
-DataNames = Annotated[list[str] | None, typer.Argument(help=f"{DATA_HELP} Several files are read as one table.")]
+DataNames = Annotated[
+    list[str] | None, typer.Argument(help=f"{DATA_HELP} Several files are read as one table.")
+]
 StatisticName = Annotated[
     str,
     "A name from 'gosta statistics', or FILE.py:NAME for your own; several separated by commas, each with its columns "
@@ -35,10 +37,14 @@ StatisticName = Annotated[
     "-s",
 ]
 StatisticOptions = Annotated[list[str] | None, "An option of the statistic, as name=value.", "-o"]
-Separator = Annotated[str | None, "Character between the values of a text file, tab for tabs; by default found."]
+Separator = Annotated[
+    str | None, "Character between the values of a text file, tab for tabs; by default found."
+]
 Decimal = Annotated[str, "Decimal sign of a text file: . or ,"]
 Encoding = Annotated[str, "Encoding of a text file, such as latin-1."]
-Header = Annotated[str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."]
+Header = Annotated[
+    str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."
+]
 Sheet = Annotated[str | None, "Sheet of an Excel file; by default the first."]
 NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
 GraphName = Annotated[
@@ -57,12 +63,17 @@ Plot = Annotated[
 ]
 BinCount = Annotated[int | None, "Bins of each column; by default 64, or with --epsilon 16 to 64."]
 Ranges = Annotated[
-    list[str] | None, "Lowest and highest value, COLUMN=LOW:HIGH, or LOW:HIGH for columns not named.", "--range"
+    list[str] | None,
+    "Lowest and highest value, COLUMN=LOW:HIGH, or LOW:HIGH for columns not named.",
+    "--range",
 ]
-Edges = Annotated[list[str] | None, "Edges between bins, COLUMN=A,B,C, instead of bins of equal width."]
+Edges = Annotated[
+    list[str] | None, "Edges between bins, COLUMN=A,B,C, instead of bins of equal width."
+]
 FindEdges = Annotated[bool, "A first sum finds edges, so that bins hold equally many rows."]
 Strata = Annotated[
-    list[str] | None, "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN."
+    list[str] | None,
+    "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN.",
 ]
 DEFAULT_PROTOCOL = "carried-means"  # as `gosta.protocols.DEFAULT`, which takes longer to import
 # Values that `fraction` takes.
@@ -82,7 +93,11 @@ class Reading:
 
     def settings(self) -> dict[str, str]:
         """Return those that are not the default."""
-        given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        given = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if getattr(self, one.name) != one.default
+        }
         return given | ({"sep": "\t"} if self.sep in ("tab", "\\t") else {})
 
 
@@ -94,12 +109,17 @@ class Rows:
     columns: Annotated[list[str] | None, "Columns to use: a,b or given several times.", "-c"] = None
     label: Annotated[str | None, "Column of classes."] = None
     score: Annotated[
-        str | None, "Column of scores; by default rows are projected on the difference of the class means."
+        str | None,
+        "Column of scores; by default rows are projected on the difference of the class means.",
     ] = None
     positive: Annotated[str | None, "The positive class; by default the last in order."] = None
     drop_missing: Annotated[bool, "Leave out rows with missing or infinite values."] = False
-    n: Annotated[int | None, "Number of rows: the first n, or how many to generate of synthetic data."] = None
-    path: Annotated[Path | None, "Your copy of the file behind wine-quality-red or svmguide3."] = None
+    n: Annotated[
+        int | None, "Number of rows: the first n, or how many to generate of synthetic data."
+    ] = None
+    path: Annotated[Path | None, "Your copy of the file behind wine-quality-red or svmguide3."] = (
+        None
+    )
     sep: Separator = None
     decimal: Decimal = "."
     encoding: Encoding = "utf-8"
@@ -110,7 +130,13 @@ class Rows:
         """Load data by name, file or several files."""
         from gosta.datasets import load
 
-        source = data if isinstance(data, str) else data[0] if len(data) == 1 else [Path(one) for one in data]
+        source = (
+            data
+            if isinstance(data, str)
+            else data[0]
+            if len(data) == 1
+            else [Path(one) for one in data]
+        )
         return load(source, n=self.n, seed=seed, path=self.path, **self.reading())
 
     def reading(self) -> dict[str, Any]:
@@ -119,7 +145,11 @@ class Rows:
 
     def select(self, data: Data) -> Data:
         """Select the columns; a text such as "a,b" that is itself the name of a column is that column."""
-        names = [name for text in self.columns or [] for name in ([text] if text in data.columns else text.split(","))]
+        names = [
+            name
+            for text in self.columns or []
+            for name in ([text] if text in data.columns else text.split(","))
+        ]
         return data.select(names or None, self.label, self.score, self.drop_missing)
 
     def statistic_options(self, texts: Sequence[str] | None) -> dict[str, Any]:
@@ -139,10 +169,13 @@ class Simulation:
     TITLE: ClassVar = "Simulation"
     statistic: StatisticName = "auc"
     option: StatisticOptions = None
-    protocol: Annotated[str, "Names from 'gosta protocols', separated by commas.", "-p"] = DEFAULT_PROTOCOL
+    protocol: Annotated[str, "Names from 'gosta protocols', separated by commas.", "-p"] = (
+        DEFAULT_PROTOCOL
+    )
     graph: GraphName = None
     iterations: Annotated[
-        int | None, "Edges drawn in a run; by default 100 times the number of nodes: 200 exchanges a node."
+        int | None,
+        "Edges drawn in a run; by default 100 times the number of nodes: 200 exchanges a node.",
     ] = None
     runs: Runs = 10
     seed: Seed = 0
@@ -158,10 +191,15 @@ class Placement:
     """How rows are distributed to nodes."""
 
     TITLE: ClassVar = "Placement of rows"
-    nodes: Annotated[int | None, "Number of nodes to distribute the rows to; by default one node per row."] = None
-    deal: Annotated[str | None, "zipf (default): a few nodes have many rows; even: all have equally many."] = None
+    nodes: Annotated[
+        int | None, "Number of nodes to distribute the rows to; by default one node per row."
+    ] = None
+    deal: Annotated[
+        str | None, "zipf (default): a few nodes have many rows; even: all have equally many."
+    ] = None
     by: Annotated[
-        str | None, "A column: rows with equal values are at one node; with --nodes, rows with close values."
+        str | None,
+        "A column: rows with equal values are at one node; with --nodes, rows with close values.",
     ] = None
 
 
@@ -196,28 +234,48 @@ class Private:
     """Sums over the rows of all sites, of which no site shows its own."""
 
     TITLE: ClassVar = "Private sums"
-    private: Annotated[bool, "No row leaves a site: only masked sums do, from which the statistic follows."] = False
+    private: Annotated[
+        bool, "No row leaves a site: only masked sums do, from which the statistic follows."
+    ] = False
     bins: BinCount = None
     range_: Ranges = None
     edges: Edges = None
     find_edges: FindEdges = False
     strata: Strata = None
-    epsilon: Annotated[float | None, "Differential privacy of one release; by default there is no noise."] = None
+    epsilon: Annotated[
+        float | None, "Differential privacy of one release; by default there is no noise."
+    ] = None
     delta: Annotated[float | None, "Its second parameter, such as 1e-6; by default 0."] = None
-    colluding: Annotated[int | None, "Sites that may combine what they know without weakening it; by default 1."] = None
-    deadline: Annotated[str | None, "Time for a site to join or contribute, as 90s, 10m (default) or 2h."] = None
+    colluding: Annotated[
+        int | None, "Sites that may combine what they know without weakening it; by default 1."
+    ] = None
+    deadline: Annotated[
+        str | None, "Time for a site to join or contribute, as 90s, 10m (default) or 2h."
+    ] = None
 
     def settings(self) -> PrivateSettings | None:
         """Return the settings of private sums, in which strata may lack their values; None without --private."""
         from gosta.private.settings import PrivateSettings
 
-        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "private"}
-        given = {name: value for name, value in given.items() if value is not None and value is not False}
+        given = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "private"
+        }
+        given = {
+            name: value for name, value in given.items() if value is not None and value is not False
+        }
         if not self.private:
             for name in given:
-                raise InputError(f"{name.strip('_')} is for private sums; add --private, or leave it out")
+                raise InputError(
+                    f"{name.strip('_')} is for private sums; add --private, or leave it out"
+                )
             return None
-        texts = {"ranges": given.pop("range_", []), "edges": given.pop("edges", []), "strata": given.pop("strata", [])}
+        texts = {
+            "ranges": given.pop("range_", []),
+            "edges": given.pop("edges", []),
+            "strata": given.pop("strata", []),
+        }
         if "deadline" in given:
             given["deadline_seconds"] = seconds("deadline", given.pop("deadline"))
         return PrivateSettings(
@@ -234,11 +292,15 @@ class Cluster:
 
     TITLE: ClassVar = "Where to compute"
     backend: Annotated[str, "local (processes on this machine), dask or ray."] = "local"
-    scheduler: Annotated[str | None, "The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray)."] = None
-    workers: Annotated[int | None, "Processes on this machine; by default one per core, or one with --engine gpu."] = (
-        None
+    scheduler: Annotated[
+        str | None, "The cluster's address, such as tcp://head:8786 (Dask) or auto (Ray)."
+    ] = None
+    workers: Annotated[
+        int | None, "Processes on this machine; by default one per core, or one with --engine gpu."
+    ] = None
+    engine: Annotated[str, "compiled, or gpu; what the engine cannot simulate is compiled."] = (
+        "compiled"
     )
-    engine: Annotated[str, "compiled, or gpu; what the engine cannot simulate is compiled."] = "compiled"
 
 
 def check_writable(name: str, file: Path) -> None:
@@ -246,7 +308,9 @@ def check_writable(name: str, file: Path) -> None:
     if not file.parent.is_dir():
         raise InputError(f"{name} = {str(file)!r}: there is no folder {file.parent}")
     if file.is_dir() or not os.access(file.parent, os.W_OK):
-        raise InputError(f"{name} = {str(file)!r} cannot be written; name a file in a folder that you can write to")
+        raise InputError(
+            f"{name} = {str(file)!r} cannot be written; name a file in a folder that you can write to"
+        )
 
 
 def check_picture(name: str, file: Path | None) -> None:
@@ -263,11 +327,16 @@ def choose_picture(plot: Path | None, default: Path, as_json: bool) -> Path | No
     """Return the file of a plot, or None for no plot, given --plot, its default and --json."""
     if plot == Path("none") or (plot is None and as_json):
         return None
-    if plot is None:  # nobody asked for one: that its folder is read-only is no reason to compute nothing
+    if (
+        plot is None
+    ):  # nobody asked for one: that its folder is read-only is no reason to compute nothing
         try:
             check_writable("plot", default)
         except InputError:
-            print(f"gosta: no plot, as {default} cannot be written; name another file with --plot", file=sys.stderr)
+            print(
+                f"gosta: no plot, as {default} cannot be written; name another file with --plot",
+                file=sys.stderr,
+            )
             return None
     return plot or default
 
@@ -350,7 +419,9 @@ def check_pairwise(statistics: str) -> None:
         name = one.name.partition("@")[0]
         if name in SKETCHES and name not in STATISTICS:
             where = "private sums have it (--private), and gosta exact over rows in one place"
-            raise InputError(f"statistic = {one.title!r} is no mean over pairs of rows, which nodes exchange; {where}")
+            raise InputError(
+                f"statistic = {one.title!r} is no mean over pairs of rows, which nodes exchange; {where}"
+            )
 
 
 class Assumptions(NamedTuple):
@@ -362,7 +433,10 @@ class Assumptions(NamedTuple):
 
 
 def find_assumptions(
-    data: Data, statistic: str, given: dict[str, Any], values: Mapping[str, float] = MappingProxyType({})
+    data: Data,
+    statistic: str,
+    given: dict[str, Any],
+    values: Mapping[str, float] = MappingProxyType({}),
 ) -> Assumptions:
     """Find what is assumed about data for one or several statistics; `values` are exact ones by title, if known."""
     from gosta.statistics import assumptions
@@ -378,10 +452,18 @@ def find_assumptions(
         assumed = found[title] = assumptions.collect(table, chosen, own, rows)
         doubts |= dict.fromkeys(assumptions.doubts(table, chosen, assumed, values.get(title, 1.0)))
         shown = assumed if len(members) == 1 else {**assumed, "columns_left_out": []}
-        read = [f"from {shorten(list(table.used_columns))}"] if len(members) > 1 and not columns else []
+        read = (
+            [f"from {shorten(list(table.used_columns))}"]
+            if len(members) > 1 and not columns
+            else []
+        )
         for line in [*read, *assumptions.text(shown)]:
             lines.setdefault(line, []).append(title)
-    words = list(lines) if len(members) == 1 else [f"{', '.join(titles)}: {line}" for line, titles in lines.items()]
+    words = (
+        list(lines)
+        if len(members) == 1
+        else [f"{', '.join(titles)}: {line}" for line, titles in lines.items()]
+    )
     words = [terminal.printable(f"  {line}") for line in words]
     words += [terminal.printable(f"warning: {doubt}") for doubt in doubts]
     return Assumptions(found if len(members) > 1 else assumed, list(doubts), words)

@@ -33,7 +33,11 @@ SPREADING = {
     "averaging": ("averaging by gossip", "every node within 1 %; not masked"),
     "tree": ("sums along a tree", "exact and masked; one node that is down stops it"),
 }
-LAWS = {"none": "no noise", "laplace": "discrete Laplace noise", "gaussian": "discrete Gaussian noise"}
+LAWS = {
+    "none": "no noise",
+    "laplace": "discrete Laplace noise",
+    "gaussian": "discrete Gaussian noise",
+}
 
 
 def run_private(
@@ -57,9 +61,13 @@ def run_private(
             raise InputError(f"{name} is for exchanges of rows; leave it out with --private")
     table, settings = rows.select(rows.load(data)), private.settings()
     assert settings is not None
-    check_settings(msgspec.structs.replace(settings, strata={}))  # values of strata may be taken from the data
+    check_settings(
+        msgspec.structs.replace(settings, strata={})
+    )  # values of strata may be taken from the data
     if private.bins is None:
-        settings = msgspec.structs.replace(settings, bins=suggested_bins(len(table), settings.epsilon))
+        settings = msgspec.structs.replace(
+            settings, bins=suggested_bins(len(table), settings.epsilon)
+        )
     found = simulate_sums(
         table, simulation.statistic, settings, graph=simulation.graph, runs=simulation.runs, seed=simulation.seed,
         options=rows.statistic_options(simulation.option),
@@ -98,11 +106,17 @@ def _text(found: Simulated, settings: PrivateSettings, data: str, runs: int) -> 
     statistics = layout.describe()["statistics"]
     where = f"{found.rows:,} rows at {numbers.count(found.sites, 'site')}, {found.graph.name}"
     bins = f"{layout.bins} bins, " if layout.bins > 1 else ""
-    certainty = "certainly" if all(value.is_certified for value in found.values) else "very probably"
+    certainty = (
+        "certainly" if all(value.is_certified for value in found.values) else "very probably"
+    )
     how = LAWS[noise.law]
     if noise.law != "none":
-        privacy = f"epsilon {settings.epsilon:g}" + (f", delta {settings.delta:g}" if noise.delta else "")
-        how += f" with standard deviation {math.sqrt(noise.variance):.3g} in each of them ({privacy})"
+        privacy = f"epsilon {settings.epsilon:g}" + (
+            f", delta {settings.delta:g}" if noise.delta else ""
+        )
+        how += (
+            f" with standard deviation {math.sqrt(noise.variance):.3g} in each of them ({privacy})"
+        )
     heading = ("", "exact", "sums", "bracket", "error of sums", "error of noise", "sampling s.e.")
     table = [heading, *map(_row, found.values)]
     if noise.law == "none":
@@ -113,7 +127,11 @@ def _text(found: Simulated, settings: PrivateSettings, data: str, runs: int) -> 
             f"{bins}{layout.size:,} numbers, {how}",
             terminal.columns(table, right=range(1, 7)),
             f"exact: all rows in one place; sums: without noise; bracket: where the exact value {certainty} is",
-            *([f"error of noise: root mean square over {numbers.count(runs, 'run')}"] if noise.law != "none" else []),
+            *(
+                [f"error of noise: root mean square over {numbers.count(runs, 'run')}"]
+                if noise.law != "none"
+                else []
+            ),
             "",
             f"until every node has the sums, on average over {numbers.count(runs, 'run')}:",
             terminal.columns([("", "exchanges", "bytes", ""), *_spreading(found)], right=(1, 2)),
@@ -127,7 +145,9 @@ def _row(value: ValueErrors) -> tuple[str, ...]:
     size = abs(value.value if value.exact is None else value.exact)
 
     def error(found: float | None) -> str:
-        return numbers.error(found if found is None or not size else found / size, relative=bool(size))
+        return numbers.error(
+            found if found is None or not size else found / size, relative=bool(size)
+        )
 
     return (
         title,
@@ -162,8 +182,12 @@ def _draw(found: Simulated, settings: PrivateSettings, plot: Path, seed: int) ->
     errors: dict[str, list[float]] = {}
     with progress.bar("errors over epsilon", len(EPSILONS)) as advance:
         for epsilon in EPSILONS:
-            changed = msgspec.structs.replace(settings, epsilon=epsilon, delta=delta, find_edges=False)
-            made = errors_of_choices(found.layout, found.sums, exact, changed, found.sites, DRAWS, seed)
+            changed = msgspec.structs.replace(
+                settings, epsilon=epsilon, delta=delta, find_edges=False
+            )
+            made = errors_of_choices(
+                found.layout, found.sums, exact, changed, found.sites, DRAWS, seed
+            )
             for name, error in made.items():
                 errors.setdefault(name, []).append(error)
             advance(1)
@@ -176,6 +200,9 @@ def _draw(found: Simulated, settings: PrivateSettings, plot: Path, seed: int) ->
     figure = plots.new_figure(6, 4)
     ax = figure.add_subplot()
     plots.draw_privacy(ax, EPSILONS, errors, lines, relative=bool(exact))
-    ax.set_title(f"{first.statistic}, {found.rows:,} rows at {found.sites} sites, {found.layout.bins} bins", fontsize=9)
+    ax.set_title(
+        f"{first.statistic}, {found.rows:,} rows at {found.sites} sites, {found.layout.bins} bins",
+        fontsize=9,
+    )
     ax.legend(frameon=False, fontsize=8)
     plots.save(figure, plot)

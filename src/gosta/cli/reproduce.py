@@ -24,7 +24,8 @@ def reproduce(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PART]...", help="table1, figure2, figure3a, figure3b, figure4, figure5, figure6; or all."
+            metavar="[PART]...",
+            help="table1, figure2, figure3a, figure3b, figure4, figure5, figure6; or all.",
         ),
     ] = None,
     runs: options.Runs = RUNS,
@@ -35,7 +36,8 @@ def reproduce(
         "in a column called label.",
     ] = None,
     out: Annotated[
-        Path | None, "Folder of figures, tables, results.md, results.json and all curves; by default results."
+        Path | None,
+        "Folder of figures, tables, results.md, results.json and all curves; by default results.",
     ] = None,
 ) -> None:
     """Regenerate every table and figure of the paper, and check every claim it makes about them.
@@ -54,7 +56,9 @@ def reproduce(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"out = {str(folder)!r} cannot be a folder: {error.strerror or error}") from error
+        raise InputError(
+            f"out = {str(folder)!r} cannot be a folder: {error.strerror or error}"
+        ) from error
     numpy_seconds = paper.numpy_seconds_per_iteration(plan)
     print(f"data: {describe_data(plan)}\n", flush=True)
     done = []
@@ -64,7 +68,9 @@ def reproduce(
             print(_text(part), flush=True)
     except KeyboardInterrupt:
         kept = f"finished parts are kept in {folder}"
-        print(f"gosta: interrupted; {kept}; run the same command again to continue", file=sys.stderr)
+        print(
+            f"gosta: interrupted; {kept}; run the same command again to continue", file=sys.stderr
+        )
         raise typer.Exit(130) from None
     write(plan, done, list(paper.EXPERIMENTS), numpy_seconds, folder)
     claims = [claim for part in done for claim in part.findings.claims]
@@ -85,8 +91,15 @@ def _folder(runs: int, seed: int, data: str | None) -> Path:
 
 
 def _text(part: CompletedExperiment) -> str:
-    lines = [f"{part.name}: {part.title} ({part.seconds:.1f} s)", terminal.columns(part.findings.table)]
+    lines = [
+        f"{part.name}: {part.title} ({part.seconds:.1f} s)",
+        terminal.columns(part.findings.table),
+    ]
     for claim in part.findings.claims:
-        lines.append(f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.source}: {claim.sentence}")
-        lines += [f"{'':13}{text}" for text in (claim.measured, *[claim.finding] * (not claim.agrees))]
+        lines.append(
+            f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.source}: {claim.sentence}"
+        )
+        lines += [
+            f"{'':13}{text}" for text in (claim.measured, *[claim.finding] * (not claim.agrees))
+        ]
     return "\n".join([*lines, ""])

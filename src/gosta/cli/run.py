@@ -36,9 +36,10 @@ class Simulation(options.Simulation):
     ] = None
     checkpoints: Annotated[int, "How often estimates are recorded."] = 100
     log: Annotated[bool, "Space checkpoints logarithmically, and draw a logarithmic axis."] = False
-    until: Annotated[str | None, "Stop when most nodes, judging by their own estimates, are within this error: 1%."] = (
-        None
-    )
+    until: Annotated[
+        str | None,
+        "Stop when most nodes, judging by their own estimates, are within this error: 1%.",
+    ] = None
     interval: options.Interval = None
     engine: Annotated[str, "compiled; gpu; or reference (plain Python, slow)."] = "compiled"
 
@@ -49,16 +50,24 @@ class Output:
 
     TITLE: ClassVar = "Output"
     out: Annotated[Path | None, "Save the trace: a .nc file, one for each protocol."] = None
-    resume: Annotated[Path | None, "Continue a saved trace, with its data and settings; --iterations extends it."] = (
-        None
-    )
+    resume: Annotated[
+        Path | None, "Continue a saved trace, with its data and settings; --iterations extends it."
+    ] = None
     plot: options.Plot = None
     against: Annotated[str, "Axis of the plot: iterations or units (numbers sent)."] = "iterations"
-    bound: Annotated[bool, "Also draw theory: the predicted error; expectation and bound where they are known."] = False
-    report: Annotated[Path | None, "Write a page of the first run, .html, that plays it; one for each protocol."] = None
-    live: Annotated[bool, "Simulate one run at a pace that you can follow, on a page for your browser."] = False
+    bound: Annotated[
+        bool, "Also draw theory: the predicted error; expectation and bound where they are known."
+    ] = False
+    report: Annotated[
+        Path | None, "Write a page of the first run, .html, that plays it; one for each protocol."
+    ] = None
+    live: Annotated[
+        bool, "Simulate one run at a pace that you can follow, on a page for your browser."
+    ] = False
     open_: Annotated[bool, "Open that page in a browser.", "--open"] = False
-    animate: Annotated[Path | None, "Animation of the network and the error, for slides: a .gif or .mp4 file."] = None
+    animate: Annotated[
+        Path | None, "Animation of the network and the error, for slides: a .gif or .mp4 file."
+    ] = None
     as_json: options.Json = False
 
     @property
@@ -67,7 +76,17 @@ class Output:
         return options.choose_picture(self.plot, Path("gosta-run.png"), self.as_json)
 
 
-WITH_RESUME = {"resume", "engine", "iterations", "out", "plot", "against", "bound", "as_json", "statistic"}
+WITH_RESUME = {
+    "resume",
+    "engine",
+    "iterations",
+    "out",
+    "plot",
+    "against",
+    "bound",
+    "as_json",
+    "statistic",
+}
 WITH_RESUME |= {"animate", "report"}
 
 
@@ -89,7 +108,9 @@ def run(
     if output.live or output.open_:
         _check_live(context, simulation, output)
     if output.bound and "," in simulation.statistic:
-        raise InputError(f"bound: there is theory for one statistic only, not for {simulation.statistic}")
+        raise InputError(
+            f"bound: there is theory for one statistic only, not for {simulation.statistic}"
+        )
     if private.settings() is not None:
         run_private(context, simulation, placement, rows, private, data, picture, output.as_json)
         return
@@ -102,16 +123,22 @@ def run(
     else:
         more = {} if watched is None else {"runner": watched.make_runner, "runs": 1}
         traces = _simulate(chosen, simulation, placement, faults, rows, more)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose what the first one kept
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # a second Ctrl-C must not lose what the first one kept
     if watched is not None:
         watched.end()
     records = [run_summary.record(trace) for trace in traces]
     assumed: list[str] = []
     if chosen is not None:
         assumed = _add_assumptions(records, chosen, simulation, rows)
-    reported = [trace for trace, record in zip(traces, records, strict=True) if record["runs_reached"]]
+    reported = [
+        trace for trace, record in zip(traces, records, strict=True) if record["runs_reached"]
+    ]
     if output.as_json or reported:
-        shown = map(json.dumps, records) if output.as_json else [run_summary.text(records), *assumed]
+        shown = (
+            map(json.dumps, records) if output.as_json else [run_summary.text(records), *assumed]
+        )
         print("\n".join(shown), flush=True)
     files = _save(traces, output.out or output.resume)
     for trace, file in _files(reported, output.report):
@@ -129,8 +156,16 @@ def run(
         if not output.as_json:
             print(f"animation: {output.animate}")
     if not traces[-1].is_complete:
-        hint = f"; continue with: gosta run --resume {files[-1]}" if files and traces[-1].can_resume else ""
-        reached = "; the numbers are those of the checkpoints reached" if reported else " before the first checkpoint"
+        hint = (
+            f"; continue with: gosta run --resume {files[-1]}"
+            if files and traces[-1].can_resume
+            else ""
+        )
+        reached = (
+            "; the numbers are those of the checkpoints reached"
+            if reported
+            else " before the first checkpoint"
+        )
         print(f"gosta: interrupted{reached}{hint}", file=sys.stderr)
         raise typer.Exit(130)
     if watched is not None:
@@ -141,7 +176,10 @@ def _add_assumptions(
     records: list[dict[str, Any]], data: Data, simulation: Simulation, rows: options.Rows
 ) -> list[str]:
     """Add to records what was assumed about the data, and doubts; return them in words."""
-    given, exact = rows.statistic_options(simulation.option), records[0].get("value", records[0]["exact"])
+    given, exact = (
+        rows.statistic_options(simulation.option),
+        records[0].get("value", records[0]["exact"]),
+    )
     values = {part["statistic"]: part["exact"] for part in records[0].get("statistics", [])}
     if isinstance(exact, float):
         values[simulation.statistic] = exact
@@ -172,7 +210,9 @@ def _check(context: typer.Context, output: Output) -> None:
         options.check_writable("animate", output.animate)
     if output.resume is not None:
         for name in sorted(_given(context) - WITH_RESUME):
-            raise InputError(f"{name} is for new runs only; --resume continues with the settings of {output.resume}")
+            raise InputError(
+                f"{name} is for new runs only; --resume continues with the settings of {output.resume}"
+            )
 
 
 def _check_live(context: typer.Context, simulation: Simulation, output: Output) -> None:
@@ -186,7 +226,11 @@ def _check_live(context: typer.Context, simulation: Simulation, output: Output) 
 
 def _given(context: typer.Context) -> set[str]:
     """Return the names of the options that were given on the command line."""
-    return {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
+    return {
+        name
+        for name in context.params
+        if context.get_parameter_source(name).name == "COMMANDLINE"  # type: ignore[union-attr]
+    }
 
 
 def _resume(context: typer.Context, simulation: Simulation, file: Path) -> list[Trace]:
@@ -214,9 +258,13 @@ def _simulate(
     from gosta.protocols import find
 
     statistic = simulation.statistic
-    protocols = [find(name.strip()) for name in dict.fromkeys(simulation.protocol.split(",")) if name.strip()]
+    protocols = [
+        find(name.strip()) for name in dict.fromkeys(simulation.protocol.split(",")) if name.strip()
+    ]
     if not protocols:
-        raise InputError(f"protocol = {simulation.protocol!r} has no name; 'gosta protocols' lists them")
+        raise InputError(
+            f"protocol = {simulation.protocol!r} has no name; 'gosta protocols' lists them"
+        )
     settings = {
         **simulation.settings(rows),
         **vars(placement),
@@ -250,7 +298,10 @@ def _files(traces: list[Trace], file: Path | None) -> list[tuple[Trace, Path]]:
     """Return the file of each trace: one, or one for each protocol."""
     if file is None or len(traces) == 1:
         return [(trace, file) for trace in traces if file is not None]
-    return [(trace, file.with_name(f"{file.stem}-{trace.info.protocol}{file.suffix}")) for trace in traces]
+    return [
+        (trace, file.with_name(f"{file.stem}-{trace.info.protocol}{file.suffix}"))
+        for trace in traces
+    ]
 
 
 def _draw(traces: list[Trace], output: Output, file: Path) -> None:
@@ -266,7 +317,11 @@ def _draw(traces: list[Trace], output: Output, file: Path) -> None:
     ax = draw(traces, labels, against)
     for trace in traces if output.bound else ():
         several_rows = trace.info.has_tables
-        if curves := {} if several_rows else error_curves(setting := setting_of(trace), trace.iterations):
+        if (
+            curves := {}
+            if several_rows
+            else error_curves(setting := setting_of(trace), trace.iterations)
+        ):
             plots.draw_theory(ax, plotting.error_curve(trace, against), curves)
             alike = similar_rows(curves, neighbour_correlation(setting))
             for line in filter(None, [unknown_kinds(curves, trace.info.protocol), alike]):

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 Record = dict[str, Any]
-NOTABLE_WIDENING = 1.1  # of the nodes' intervals by the error of gossip: from here on a line says so
+NOTABLE_WIDENING = (
+    1.1  # of the nodes' intervals by the error of gossip: from here on a line says so
+)
 
 
 def record(trace: Trace) -> Record:
@@ -59,7 +61,9 @@ def record(trace: Trace) -> Record:
         found["faults"] = {
             **asdict(info.faults),
             "drawn": round(float(trace.iterations[at].mean())) * info.draws,
-            "failed": {name: round(count) for name, count in failed.items()},  # exchanges that did not take place
+            "failed": {
+                name: round(count) for name, count in failed.items()
+            },  # exchanges that did not take place
         }
     if info.has_tables:
         found["rows_per_node"] = info.min_rows, info.max_rows
@@ -68,13 +72,17 @@ def record(trace: Trace) -> Record:
     parts = _parts(trace, runs, at) if len(runs) else []
     if trace.value_names:
         found["statistics"] = parts
-        found["no_intervals"] = [reason for reason in info.no_intervals if reason and info.level is not None]
+        found["no_intervals"] = [
+            reason for reason in info.no_intervals if reason and info.level is not None
+        ]
     elif len(parts) > 1 and "estimates" in data:
         found["errors"] = [part["error"] for part in parts]
     elif parts and "interval" in parts[0]:
         found["interval"] = parts[0]["interval"]
     if info.has_tables and not trace.value_names:
-        found["local_values"] = list(info.local_values[0])  # by node, from its own rows alone; None: not defined
+        found["local_values"] = list(
+            info.local_values[0]
+        )  # by node, from its own rows alone; None: not defined
     if until is not None:
         stopped = data["stopped"].values > 0
         errors = data["median"].values[runs, at][stopped[runs]]  # of the median node
@@ -111,7 +119,10 @@ def _parts(trace: Trace, runs: Any, at: Any) -> list[Record]:
 
     info, data = trace.info, trace.data
     count = data.sizes.get("value", 1)
-    target, names = data["target"].values.reshape(-1, count), trace.value_names or [info.statistic] * count
+    target, names = (
+        data["target"].values.reshape(-1, count),
+        trace.value_names or [info.statistic] * count,
+    )
     size = np.abs(target).mean(axis=0)
 
     def by_value(name: str) -> Any:
@@ -126,15 +137,23 @@ def _parts(trace: Trace, runs: Any, at: Any) -> list[Record]:
             part |= {"error": float(errors.mean()), "spread": float(errors.std(axis=1).mean())}
             part["relative"] = bool(size[k] > 0)
         if info.level is not None:
-            low, high = (_finite(by_value(end)[k].mean()) for end in ("low", "high"))  # means over nodes and runs
-            all_rows = tuple(map(_finite, info.pooled_intervals[k]))  # both ends, from all rows in one place
+            low, high = (
+                _finite(by_value(end)[k].mean()) for end in ("low", "high")
+            )  # means over nodes and runs
+            all_rows = tuple(
+                map(_finite, info.pooled_intervals[k])
+            )  # both ends, from all rows in one place
             part["interval"] = {
                 "level": info.level,
                 "low": low,
                 "high": high,
                 "all_rows": all_rows,
-                "widening": _widening((low, high), all_rows),  # by the error of gossip that nodes expect
-                "forces_pairs": bool(_functions_of_means(info.statistic)),  # without it, means would be enough
+                "widening": _widening(
+                    (low, high), all_rows
+                ),  # by the error of gossip that nodes expect
+                "forces_pairs": bool(
+                    _functions_of_means(info.statistic)
+                ),  # without it, means would be enough
             }
         if info.local_values:
             part["local_values"] = list(info.local_values[k])
@@ -171,7 +190,11 @@ def text(records: Sequence[Record]) -> str:
         smallest, largest = first["rows_per_node"]
         where += f", {first['rows']:,} rows ({smallest:,} to {largest:,} per node)"
     stopped = "until" in first and first["until"]["stopped"]
-    after = "until the nodes stopped" if stopped else f"after {numbers.count(first['iterations'], 'iteration')}"
+    after = (
+        "until the nodes stopped"
+        if stopped
+        else f"after {numbers.count(first['iterations'], 'iteration')}"
+    )
     kind = "relative error" if first["relative"] else "absolute error (the exact value is 0)"
     if "statistics" in first:
         heading: tuple[str, ...] = (
@@ -183,11 +206,19 @@ def text(records: Sequence[Record]) -> str:
             "spread",
             "numbers sent",
         )
-        rows = [(*heading, "seconds"), *(row for record in records for row in _rows_of_several(record))]
+        rows = [
+            (*heading, "seconds"),
+            *(row for record in records for row in _rows_of_several(record)),
+        ]
         exact = f"{after}, {runs}:"
     else:
-        rows = [("protocol", "estimate", "error", "spread", "numbers sent", "seconds"), *map(_row, records)]
-        exact = f"exact value {numbers.number(first.get('value', first['exact']))}; {after}, {runs}:"
+        rows = [
+            ("protocol", "estimate", "error", "spread", "numbers sent", "seconds"),
+            *map(_row, records),
+        ]
+        exact = (
+            f"exact value {numbers.number(first.get('value', first['exact']))}; {after}, {runs}:"
+        )
     return "\n".join(
         [
             f"{first['statistic']} of {first['data']} on {first['graph']}: {where}",
@@ -200,9 +231,18 @@ def text(records: Sequence[Record]) -> str:
 
 
 def _row(record: Record) -> tuple[str, ...]:
-    error, spread = (numbers.error(value, record["relative"]) for value in (record["error"], record["spread"]))
+    error, spread = (
+        numbers.error(value, record["relative"]) for value in (record["error"], record["spread"])
+    )
     estimate = numbers.number(record["estimate"])
-    return record["protocol"], estimate, error, spread, f"{record['units']:,}", f"{record['seconds']:.2f}"
+    return (
+        record["protocol"],
+        estimate,
+        error,
+        spread,
+        f"{record['units']:,}",
+        f"{record['seconds']:.2f}",
+    )
 
 
 def _rows_of_several(record: Record) -> Iterator[tuple[str, ...]]:
@@ -210,7 +250,10 @@ def _rows_of_several(record: Record) -> Iterator[tuple[str, ...]]:
     first, last = record["protocol"], (f"{record['units']:,}", f"{record['seconds']:.2f}")
     for part in record["statistics"]:
         values = numbers.number(part["exact"]), numbers.number(part["estimate"])
-        errors = [numbers.error(part.get(name), part.get("relative", True)) for name in ("error", "spread")]
+        errors = [
+            numbers.error(part.get(name), part.get("relative", True))
+            for name in ("error", "spread")
+        ]
         yield (first, part["statistic"], *values, *errors, *last)
         first, last = "", ("", "")
 
@@ -218,7 +261,10 @@ def _rows_of_several(record: Record) -> Iterator[tuple[str, ...]]:
 def _notes(records: Sequence[Record]) -> Iterator[str]:
     first = records[0]
     if "homophily" in first:
-        share, found = numbers.percent(first["homophily"]["share"], "g"), first["homophily"]["assortativity"]
+        share, found = (
+            numbers.percent(first["homophily"]["share"], "g"),
+            first["homophily"]["assortativity"],
+        )
         yield f"homophily: {share} of the nodes are in order; correlation between neighbours {found:.2f}"
     yield from dict.fromkeys(_faults(record["faults"]) for record in records if "faults" in record)
     for record in records:
@@ -230,7 +276,9 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
             yield f"{record['protocol']}: {_stopping(record, record['until'])}"
         for part in record.get("statistics", [record]):
             if "interval" in part and part["interval"]["all_rows"] != (None, None):
-                yield _interval(part["interval"], part["statistic"] if "statistics" in record else "")
+                yield _interval(
+                    part["interval"], part["statistic"] if "statistics" in record else ""
+                )
     yield from first.get("no_intervals", [])
     for part in first.get("statistics", [first]):
         if "local_values" in part and isinstance(part["exact"], float):
@@ -256,8 +304,15 @@ def _row_means(exact: float | Sequence[float], statistic: str) -> str:
 def _faults(faults: Record) -> str:
     """Return how many exchanges did not take place, and why."""
     drawn, failed = faults["drawn"], faults["failed"]
-    reasons = {"loss": "were lost", "away": "had a node that was away", "partition": "had separated nodes"}
-    shares = {name: f"{failed[name]:,} ({numbers.percent(failed[name] / drawn, '.1f')})" for name in failed}
+    reasons = {
+        "loss": "were lost",
+        "away": "had a node that was away",
+        "partition": "had separated nodes",
+    }
+    shares = {
+        name: f"{failed[name]:,} ({numbers.percent(failed[name] / drawn, '.1f')})"
+        for name in failed
+    }
     counts = ", ".join(f"{shares[name]} {words}" for name, words in reasons.items() if faults[name])
     return f"faults: of {drawn:,} exchanges drawn, {counts}; {drawn - sum(failed.values()):,} took place"
 
@@ -288,8 +343,14 @@ def _errors(record: Record) -> str:
 def _stopping(record: Record, until: Record) -> str:
     target = numbers.error(until["target_error"])
     if not until["stopped"]:
-        return f"no run stopped at {target} within {numbers.count(record['iterations'], 'iteration')}"
-    runs = f"{until['stopped']} of {record['runs']} runs stopped" if until["stopped"] < record["runs"] else "stopped"
+        return (
+            f"no run stopped at {target} within {numbers.count(record['iterations'], 'iteration')}"
+        )
+    runs = (
+        f"{until['stopped']} of {record['runs']} runs stopped"
+        if until["stopped"] < record["runs"]
+        else "stopped"
+    )
     return (
         f"{runs} after {record['iterations']:,} iterations on average; the median node was within {target} in "
         f"{until['within_target']} of {until['stopped']} runs (worst {numbers.error(until['worst_error'])})"
@@ -300,7 +361,11 @@ def _average_of_local_values(local_values: Sequence[float | None], exact: float)
     values = [value for value in local_values if value is not None]
     lacking = len(local_values) - len(values)
     verb = "have" if lacking > 1 else "has"
-    why = f" ({numbers.count(lacking, 'node')} {verb} none: too few rows, or of one class only)" if lacking else ""
+    why = (
+        f" ({numbers.count(lacking, 'node')} {verb} none: too few rows, or of one class only)"
+        if lacking
+        else ""
+    )
     if not values:
         return f"averaging the nodes' own values is not possible{why}"
     mean = sum(values) / len(values)

@@ -26,7 +26,18 @@ CERTAIN = "certainly within"
 SUMS_HEADING = ("node", "state", "rows", "sites", "epoch", "value", CERTAIN, "interval")
 SUMS_EXPLANATION = ", from the total over so many sites"
 CERTAIN_EXPLANATION = "; certainly within: where the value over all rows of these sites lies"
-HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch", "estimate", "interval", "error", "difference")
+HEADING = (
+    "node",
+    "state",
+    "rows",
+    "sites",
+    "exchanges",
+    "epoch",
+    "estimate",
+    "interval",
+    "error",
+    "difference",
+)
 SEVERAL_HEADING = (*HEADING[:6], "statistic", *HEADING[6:])
 DISPENSABLE = (
     "rows",
@@ -41,7 +52,9 @@ EXPLANATION = (
     "estimate, interval: over the rows of so many sites, the interval with the error; exchanges: in this epoch",
     "error: relative error that the node expects; difference: largest one from a neighbour's estimate",
 )
-ROW_VALUES_EXPLANATION = "each node's own rows have a value each: row_values of --json; the estimate is their mean"
+ROW_VALUES_EXPLANATION = (
+    "each node's own rows have a value each: row_values of --json; the estimate is their mean"
+)
 UNSAID = ("stopped", "starting")  # states in which the reason of a node's last state is not shown
 # Commands in what a node says: it does not know which folder its operator types.
 COMMAND = re.compile(r"gosta (?:network|node) [a-z]+ (FOLDER|NETWORK)(?: [^\s;,:]+)*")
@@ -51,7 +64,8 @@ AGREEMENT = 0.01  # nodes agree if no estimate is farther from their mean, relat
 
 
 def status(
-    folder: Annotated[Path, typer.Argument(help="A node's folder, or a network's.")], as_json: options.Json = False
+    folder: Annotated[Path, typer.Argument(help="A node's folder, or a network's.")],
+    as_json: options.Json = False,
 ) -> None:
     """Show the status of a node: estimate, neighbours, events; or of all nodes of a network."""
     from gosta.net.config import NETWORK_FILE
@@ -79,7 +93,9 @@ def record(view: View) -> str:
     fields = {} if view.status is None else msgspec.to_builtins(view.status)
     if view.status is not None and view.status.sums is not None:
         fields["sums"]["results"] = [one._asdict() for one in view.status.sums.results]
-    return msgspec.json.encode({"node": view.name, **fields, "state": view.state, "restarts": view.restarts}).decode()
+    return msgspec.json.encode(
+        {"node": view.name, **fields, "state": view.state, "restarts": view.restarts}
+    ).decode()
 
 
 def table(views: Sequence[View], width: int | None = None, folder: Path | None = None) -> str:
@@ -88,13 +104,19 @@ def table(views: Sequence[View], width: int | None = None, folder: Path | None =
     if _has_sums(views):
         heading, rows = SUMS_HEADING, [SUMS_HEADING, *map(_sums_row, views)]
     elif any(view.status is not None and view.status.statistics for view in views):
-        heading, rows = SEVERAL_HEADING, [SEVERAL_HEADING, *(row for view in views for row in _rows_of_several(view))]
+        heading, rows = (
+            SEVERAL_HEADING,
+            [SEVERAL_HEADING, *(row for view in views for row in _rows_of_several(view))],
+        )
     else:
         rows = [HEADING, *map(_row, views)]
     dispensable = [name for name in DISPENSABLE if name in heading]
     if CERTAIN in heading and not _has_brackets(views):
         place = heading.index(CERTAIN)
-        rows, dispensable = [row[:place] + row[place + 1 :] for row in rows], [n for n in dispensable if n != CERTAIN]
+        rows, dispensable = (
+            [row[:place] + row[place + 1 :] for row in rows],
+            [n for n in dispensable if n != CERTAIN],
+        )
     reasons = [f"{view.name}: {view.reason}" for view in views if view.reason]
     reasons += _reasons_of_sums(views, folder, width or _terminal_width())
     shown = terminal.columns(terminal.drop_columns(rows, dispensable, width), indent=0)
@@ -107,7 +129,11 @@ def _reasons_of_sums(views: Sequence[View], folder: Path | None, width: int) -> 
 
     groups: dict[str, list[str]] = {}
     for view in views:
-        if view.status is not None and view.status.sums is not None and view.state not in (*GOOD_STATES, *UNSAID):
+        if (
+            view.status is not None
+            and view.status.sums is not None
+            and view.state not in (*GOOD_STATES, *UNSAID)
+        ):
             is_withdrawn = view.state == "withdrawn" and bool(view.status.reload_error)
             reason = view.status.reload_error if is_withdrawn else view.status.sums.reason
             groups.setdefault(reason, []).append(view.name)
@@ -123,12 +149,23 @@ def explanation(views: Sequence[View]) -> tuple[str, ...]:
         has_rows = any(view.status is not None and view.status.row_values for view in views)
         return (*EXPLANATION, *[ROW_VALUES_EXPLANATION] * has_rows)
     first = next((one for view in views if (one := _first_result(view.status)) is not None), None)
-    of = "" if first is None else f"{first.statistic}, {first.stratum}" if first.stratum else first.statistic
-    return (f"value: {of or 'a statistic'}{SUMS_EXPLANATION}{CERTAIN_EXPLANATION * _has_brackets(views)}",)
+    of = (
+        ""
+        if first is None
+        else f"{first.statistic}, {first.stratum}"
+        if first.stratum
+        else first.statistic
+    )
+    return (
+        f"value: {of or 'a statistic'}{SUMS_EXPLANATION}{CERTAIN_EXPLANATION * _has_brackets(views)}",
+    )
 
 
 def _has_sums(views: Sequence[View]) -> bool:
-    return any(view.is_private or (view.status is not None and view.status.sums is not None) for view in views)
+    return any(
+        view.is_private or (view.status is not None and view.status.sums is not None)
+        for view in views
+    )
 
 
 def _has_brackets(views: Sequence[View]) -> bool:
@@ -138,7 +175,11 @@ def _has_brackets(views: Sequence[View]) -> bool:
 
 def _first_result(status: Status | None) -> StratumResult | None:
     """Return the first result of one value, or the first curve if there are only curves."""
-    results = [] if status is None or status.sums is None else [one for one in status.sums.results if one.has_value]
+    results = (
+        []
+        if status is None or status.sums is None
+        else [one for one in status.sums.results if one.has_value]
+    )
     return next((one for one in results if len(one.value) == 1), results[0] if results else None)
 
 
@@ -148,8 +189,15 @@ def _sums_row(view: View) -> tuple[str, ...]:
     state, status = _state(view), view.status
     if status is None or status.sums is None:
         return (view.name, state, *[numbers.NONE] * (len(SUMS_HEADING) - 2))
-    of = f" of {status.sites:,}" * (status.sites_seen <= status.sites)  # sites of an old result may be gone
-    first, value, bracket, interval = _first_result(status), numbers.NONE, numbers.NONE, numbers.NONE
+    of = f" of {status.sites:,}" * (
+        status.sites_seen <= status.sites
+    )  # sites of an old result may be gone
+    first, value, bracket, interval = (
+        _first_result(status),
+        numbers.NONE,
+        numbers.NONE,
+        numbers.NONE,
+    )
     if first is not None:
         interval = numbers.interval(*first.interval, 4) if first.interval else numbers.NONE
         is_curve = len(first.value) > 1
@@ -196,7 +244,10 @@ def _rows_of_several(view: View) -> Iterator[tuple[str, ...]]:
     from gosta.net.node.page import cells
 
     common, status = _row(view), view.status
-    before, old = common[:6], "" if status is None else common[6].removeprefix(numbers.number(status.estimate, 5))
+    before, old = (
+        common[:6],
+        "" if status is None else common[6].removeprefix(numbers.number(status.estimate, 5)),
+    )
     if status is None or not status.statistics:
         yield (*before, numbers.NONE, *common[6:])
         return
@@ -222,7 +273,11 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
         have = sum(status.estimate is not None for status in statuses)
         return f"{have} of {len(views)} nodes have an estimate{after}" + f": {wrong}" * bool(wrong)
     mean, difference = found
-    agree = "all agree within 1 %" if difference <= AGREEMENT else "they do not all agree within 1 % yet"
+    agree = (
+        "all agree within 1 %"
+        if difference <= AGREEMENT
+        else "they do not all agree within 1 % yet"
+    )
     least = coverage(min(statuses, key=lambda status: status.sites_seen))
     differ = f"nodes differ from it by at most {numbers.error(difference)}{after}"
     shown, statistics = numbers.number(mean, 5), statuses[0].statistics
@@ -233,17 +288,32 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     return f"mean estimate {shown}, {differ}: {wrong or agree}\nover {least}"
 
 
-def _sums_summary(views: Sequence[View], statuses: Sequence[Status], elapsed_seconds: float | None) -> str:
+def _sums_summary(
+    views: Sequence[View], statuses: Sequence[Status], elapsed_seconds: float | None
+) -> str:
     """Return whether all nodes have the same result of the current epoch, and otherwise what is wrong."""
     after = "" if elapsed_seconds is None else f" after {elapsed_seconds:.0f} s"
-    found = {(one.estimate_epoch, one.estimate, one.sums.participants) for one in statuses if one.sums and one.estimate}
+    found = {
+        (one.estimate_epoch, one.estimate, one.sums.participants)
+        for one in statuses
+        if one.sums and one.estimate
+    }
     wrong = "; ".join(_problems(views, statuses))
     if len(found) != 1 or wrong:
         having = [status for status in statuses if status.estimate is not None]
-        old = " of an earlier epoch" * (bool(having) and all(one.estimate_epoch != one.epoch for one in having))
-        return f"{len(having)} of {len(views)} nodes have a result{old}{after}" + f": {wrong}" * bool(wrong)
+        old = " of an earlier epoch" * (
+            bool(having) and all(one.estimate_epoch != one.epoch for one in having)
+        )
+        return (
+            f"{len(having)} of {len(views)} nodes have a result{old}{after}"
+            + f": {wrong}" * bool(wrong)
+        )
     ((_, _, participants),) = found
-    results = next(one.sums.results for one in statuses if one.sums is not None and _first_result(one) is not None)
+    results = next(
+        one.sums.results
+        for one in statuses
+        if one.sums is not None and _first_result(one) is not None
+    )
     shown = ", ".join(map(_named_value, results))
     return f"all nodes have the same result over {len(participants)} sites{after}: {shown}"
 
@@ -265,7 +335,9 @@ def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str
     if partial and any(status.sums is not None for status in statuses):
         yield f"left out: {shorten(sorted({name for status in statuses for name in status.missing}))}"
     elif partial:
-        yield "sites are missing" + f" in the estimates of {shorten(partial)}" * (len(partial) < len(statuses))
+        yield "sites are missing" + f" in the estimates of {shorten(partial)}" * (
+            len(partial) < len(statuses)
+        )
     epochs = sorted({status.epoch for status in statuses})
     if len(epochs) > 1:
         yield f"nodes are in different epochs, {epochs[0]} to {epochs[-1]}"
@@ -291,7 +363,9 @@ def _text(status: Status, folder: Path) -> str:
 
 
 def _fitting(results: Sequence[Sequence[str]]) -> list[list[str]]:
-    return terminal.drop_columns(results, [name for name in SUMS_DISPENSABLE if name in results[0]], None)
+    return terminal.drop_columns(
+        results, [name for name in SUMS_DISPENSABLE if name in results[0]], None
+    )
 
 
 def _lines(entries: Sequence[tuple[str, str]], folder: Path) -> Iterator[tuple[str, str]]:

@@ -16,14 +16,19 @@ from gosta.runtime.extras import require_extra
 
 
 def sweep(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="A TOML file of lists: data, statistic, graph, ...")],
+    study: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY", help="A TOML file of lists: data, statistic, graph, ..."),
+    ],
     cluster: options.Cluster,
     out: Annotated[
-        Path | None, "Folder of the results, a Parquet data set; by default STUDY-results beside the file."
+        Path | None,
+        "Folder of the results, a Parquet data set; by default STUDY-results beside the file.",
     ] = None,
     plot: options.Plot = None,
     against: Annotated[
-        str | None, "Axis of the plot: iterations, or a number that is swept, such as n; by default the latter."
+        str | None,
+        "Axis of the plot: iterations, or a number that is swept, such as n; by default the latter.",
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -55,14 +60,20 @@ def sweep(
     done, jobs = len(records) - len(outcome.failed), len(chosen.jobs)
     if outcome.interrupted:
         kept = f"{done} of {jobs} jobs are finished and kept in {folder}"
-        print(f"gosta: interrupted; {kept}; run the same command again to continue", file=sys.stderr)
+        print(
+            f"gosta: interrupted; {kept}; run the same command again to continue", file=sys.stderr
+        )
         raise typer.Exit(130)
     if not done:
-        raise InputError(f"{study}: none of its {jobs} jobs could be computed; see the reasons above")
+        raise InputError(
+            f"{study}: none of its {jobs} jobs could be computed; see the reasons above"
+        )
     if picture is not None:
         plots.save(plotting.draw(frame, study.stem, chosen, against)[0, 0].figure, picture)
     if not as_json:
         before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""
-        print(f"{done} of {jobs} jobs finished{before}: {folder}{f'; plot: {picture}' if picture else ''}")
+        print(
+            f"{done} of {jobs} jobs finished{before}: {folder}{f'; plot: {picture}' if picture else ''}"
+        )
     if outcome.failed:
         raise typer.Exit(1)

@@ -20,12 +20,15 @@ def test(
         "-s",
     ],
     option: options.StatisticOptions = None,
-    by: Annotated[str | None, "Column of two groups of rows of which the AUCs are compared."] = None,
+    by: Annotated[
+        str | None, "Column of two groups of rows of which the AUCs are compared."
+    ] = None,
     level: Annotated[str, "Confidence level of the interval."] = "95%",
     permutations: Annotated[int, "Shuffles of a permutation test."] = 999,
     seed: Annotated[int, "Seed of the shuffles."] = 0,
     alternative: Annotated[
-        str, "two-sided, greater (the first AUC; scores of positive rows; a rising column; the rate of events) or less."
+        str,
+        "two-sided, greater (the first AUC; scores of positive rows; a rising column; the rate of events) or less.",
     ] = "two-sided",
     *,
     as_json: options.Json = False,
@@ -42,13 +45,23 @@ def test(
     settings = Settings(rows.statistic_options(option), confidence, permutations, seed, alternative)
     result = run_test(selected, statistic, by, settings)
     if not as_json:
-        print(f"test of {statistic} in {data}", terminal.definitions(describe(result).items()), sep="\n")
+        print(
+            f"test of {statistic} in {data}",
+            terminal.definitions(describe(result).items()),
+            sep="\n",
+        )
         lines = assumptions.text(result.assumed, selected.has_selected_columns)
-        for line in [*(f"  {line}" for line in lines), *(f"warning: {one}" for one in result.warnings)]:
+        for line in [
+            *(f"  {line}" for line in lines),
+            *(f"warning: {one}" for one in result.warnings),
+        ]:
             print(terminal.printable(line))
         return
     record = {"data": data, **result._asdict(), "assumed": dict(result.assumed)}
     if result.effect is not None:
-        found = {k: getattr(result.effect, k) for k in ("value", "low", "high", "standard_error", "level")}
+        found = {
+            k: getattr(result.effect, k)
+            for k in ("value", "low", "high", "standard_error", "level")
+        }
         record["effect"] = {k: v if isfinite(v) else None for k, v in found.items()}
     print(json.dumps(record))

@@ -51,7 +51,10 @@ def theory(
     from gosta.theory.prediction import PREDICTIONS
     from gosta.views import plots
 
-    rule, statistic = find(simulation.protocol.strip()), options.find_statistic(simulation.statistic)
+    rule, statistic = (
+        find(simulation.protocol.strip()),
+        options.find_statistic(simulation.statistic),
+    )
     formula_for(rule, PREDICTIONS, "theory")
     require_one(simulation.graph)
     chosen = rows.select(rows.load(data))
@@ -79,7 +82,10 @@ def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, 
     curves = {"simulated": error["mean"].values, "spread": error["spread"].values, **found}
     mixing = mixing_time(setting.graph)
     return {
-        **{key: getattr(info, key) for key in ("protocol", "statistic", "data", "graph", "edges", "runs", "seed")},
+        **{
+            key: getattr(info, key)
+            for key in ("protocol", "statistic", "data", "graph", "edges", "runs", "seed")
+        },
         "n": info.nodes,
         "spectral_gap": spectral_gap(setting.graph),
         "mixing_time": mixing if math.isfinite(mixing) else None,
@@ -88,7 +94,10 @@ def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, 
         "neighbour_correlation": neighbour_correlation(setting),
         "relative": info.is_relative,
         "iterations": trace.iterations.tolist(),
-        **{name: [float(v) if math.isfinite(v) else None for v in values] for name, values in curves.items()},
+        **{
+            name: [float(v) if math.isfinite(v) else None for v in values]
+            for name, values in curves.items()
+        },
     }
 
 
@@ -137,5 +146,9 @@ def _text(record: dict[str, Any], limits: str) -> str:
 def _spread_out(iterations: list[int], n: int) -> list[int]:
     """Return indices of checkpoints in about equal ratios, from the first exchange of most nodes on."""
     start, last = min(n, iterations[-1]), iterations[-1]
-    wanted = [start * (last / start) ** (k / (SHOWN_CHECKPOINTS - 1)) for k in range(SHOWN_CHECKPOINTS)]
-    return sorted({min(range(len(iterations)), key=lambda k: abs(iterations[k] - at)) for at in wanted})
+    wanted = [
+        start * (last / start) ** (k / (SHOWN_CHECKPOINTS - 1)) for k in range(SHOWN_CHECKPOINTS)
+    ]
+    return sorted(
+        {min(range(len(iterations)), key=lambda k: abs(iterations[k] - at)) for at in wanted}
+    )

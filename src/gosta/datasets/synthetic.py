@@ -37,4 +37,9 @@ def survival(n: int, seed: int) -> Data:
 
 
 def _plane(name: str, x: Floats, label: Integers) -> Data:
-    return Data(name, {"x": x[:, 0], "y": x[:, 1], "label": label}, label="label", default_columns=("x", "y"))
+    return Data(
+        name,
+        {"x": x[:, 0], "y": x[:, 1], "label": label},
+        label="label",
+        default_columns=("x", "y"),
+    )

@@ -22,7 +22,21 @@ BYTES_PER_EXCEL_BYTE = 20  # of memory for a byte of a sheet's XML
 BYTES_PER_JSON_BYTE = 8
 # Values that stand for a missing one, as Arrow has them.
 MISSING = frozenset(
-    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "N/A", "n/a", "NA", "NULL", "null")
+    (
+        "",
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "-1.#IND",
+        "-1.#QNAN",
+        "1.#IND",
+        "1.#QNAN",
+        "N/A",
+        "n/a",
+        "NA",
+        "NULL",
+        "null",
+    )
 ) | frozenset(("NaN", "nan", "-NaN", "-nan"))
 
 
@@ -30,14 +44,18 @@ class Table(NamedTuple):
     """The content of a file."""
 
     columns: Columns
-    has_header: bool | None = None  # whether its first line was taken for names; None: the format says so itself
+    has_header: bool | None = (
+        None  # whether its first line was taken for names; None: the format says so itself
+    )
     doubts: tuple[str, ...] = ()  # about how it was read, each with the way out
 
 
 class Format(NamedTuple):
     """How files are to be read, where their content does not say it."""
 
-    sep: str | None = None  # between values; None: the one of comma, semicolon, tab and bar that gives most columns
+    sep: str | None = (
+        None  # between values; None: the one of comma, semicolon, tab and bar that gives most columns
+    )
     decimal: str = "."  # sign of decimals
     encoding: str = "utf-8"
     header: str = "auto"  # whether the first line holds names: yes, no, or auto (no, if it holds numbers only)
@@ -45,11 +63,15 @@ class Format(NamedTuple):
 
     def options(self) -> list[str]:
         """Return the names of those that are not the default."""
-        return [name for name, default in DEFAULT._asdict().items() if getattr(self, name) != default]
+        return [
+            name for name, default in DEFAULT._asdict().items() if getattr(self, name) != default
+        ]
 
     def check(self) -> Format:
         """Return it if all values are possible."""
-        if self.sep is not None and (len(self.sep) != 1 or self.sep in '"\r\n' or self.sep == self.decimal):
+        if self.sep is not None and (
+            len(self.sep) != 1 or self.sep in '"\r\n' or self.sep == self.decimal
+        ):
             raise InputError(
                 f"sep = {self.sep!r} must be one character, not a quote nor the decimal sign {self.decimal!r}"
             )
@@ -61,7 +83,9 @@ class Format(NamedTuple):
             "".encode(self.encoding)
             codecs.lookup(self.encoding)
         except (LookupError, ValueError):
-            raise InputError(f"encoding = {self.encoding!r} is not known; utf-8, utf-16, latin-1, cp1252 are") from None
+            raise InputError(
+                f"encoding = {self.encoding!r} is not known; utf-8, utf-16, latin-1, cp1252 are"
+            ) from None
         return self
 
 
@@ -83,7 +107,9 @@ def first_line_doubts(first: Sequence[object], given: Format) -> tuple[str, ...]
     if given.header != "auto":
         return ()
     shown = shorten([str(value) for value in first], 4)
-    return (f"the first line ({shown}) holds numbers only and is taken for data; say --header no, or yes for names",)
+    return (
+        f"the first line ({shown}) holds numbers only and is taken for data; say --header no, or yes for names",
+    )
 
 
 def named(columns: Columns, has_header: bool, doubts: tuple[str, ...], given: Format) -> Table:
@@ -101,7 +127,11 @@ def named(columns: Columns, has_header: bool, doubts: tuple[str, ...], given: Fo
 def _texts(values: Any) -> list[Any]:
     """Return the values of a column of text; of a long one of Arrow's, the first."""
     if hasattr(values, "to_pylist"):
-        return values.slice(0, 10_000).to_pylist() if str(values.type) in ("string", "large_string") else []
+        return (
+            values.slice(0, 10_000).to_pylist()
+            if str(values.type) in ("string", "large_string")
+            else []
+        )
     return values.tolist() if values.dtype.kind == "O" else []
 
 
@@ -139,7 +169,9 @@ def read_json_lines(path: Path, _: Format) -> Table:
             except ValueError as error:
                 raise DataError(f"cannot read {path}: line {number} is not JSON: {error}") from None
             if not isinstance(record, dict):
-                raise DataError(f'cannot read {path}: line {number} is not an object such as {{"age": 61}}')
+                raise DataError(
+                    f'cannot read {path}: line {number} is not an object such as {{"age": 61}}'
+                )
             records.append(record)
     names = dict.fromkeys(name for record in records for name in record)
     return Table({name: from_values(record.get(name) for record in records) for name in names})
@@ -150,7 +182,9 @@ def read_excel(path: Path, given: Format) -> Table:
     openpyxl = require("openpyxl", "excel", "reading an Excel file")
     try:
         with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist() if entry.filename.endswith(".xml"))
+            size = sum(
+                entry.file_size for entry in archive.infolist() if entry.filename.endswith(".xml")
+            )
         machine.require_memory(BYTES_PER_EXCEL_BYTE * size, f"reading {path}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -160,7 +194,11 @@ def read_excel(path: Path, given: Format) -> Table:
                 if given.sheet is not None and given.sheet not in names:
                     raise unknown(f"sheet of {path}", given.sheet, names)
                 sheet = given.sheet or names[0]
-                rows = [list(row) for row in book[sheet].iter_rows(values_only=True) if any(v is not None for v in row)]
+                rows = [
+                    list(row)
+                    for row in book[sheet].iter_rows(values_only=True)
+                    if any(v is not None for v in row)
+                ]
             finally:
                 book.close()
     except (zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
@@ -171,13 +209,19 @@ def read_excel(path: Path, given: Format) -> Table:
     if len(names) > 1 and given.sheet is None:
         if len(rows) < 2:
             others = shorten(names[1:])
-            raise DataError(f"{path} has no rows in its first sheet, {sheet!r}; name another with --sheet: {others}")
-        doubts = (f"the sheet {sheet!r} is read, the first of {shorten(names)}; name one with --sheet",)
+            raise DataError(
+                f"{path} has no rows in its first sheet, {sheet!r}; name another with --sheet: {others}"
+            )
+        doubts = (
+            f"the sheet {sheet!r} is read, the first of {shorten(names)}; name one with --sheet",
+        )
     return _from_rows(path, rows, given, doubts)
 
 
 def _from_rows(path: Path, rows: list[list[Any]], given: Format, doubts: tuple[str, ...]) -> Table:
-    width = max((k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0)
+    width = max(
+        (k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0
+    )
     if not width:
         raise DataError(f"{path} is empty")
     rows = [row[:width] + [None] * (width - len(row)) for row in rows]
@@ -190,18 +234,26 @@ def _from_rows(path: Path, rows: list[list[Any]], given: Format, doubts: tuple[s
     if repeated:
         raise DataError(f"{path} has more than one column called {repeated[0]!r}")
     values = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * width
-    columns = {name: from_values(column) for name, column in zip(first, values, strict=True) if name}
+    columns = {
+        name: from_values(column) for name, column in zip(first, values, strict=True) if name
+    }
     return named(columns, True, doubts, given)
 
 
 def from_values(values: Iterable[Any]) -> NDArray[Any]:
     """Return Python's values as a column: numbers if all are, some perhaps missing; else objects."""
-    given = [None if isinstance(value, str) and value.strip() in MISSING else value for value in values]
+    given = [
+        None if isinstance(value, str) and value.strip() in MISSING else value for value in values
+    ]
     kinds = {type(value) for value in given if value is not None}
     if kinds == {bool} and None not in given:
         return np.array(given, dtype=np.bool_)
     if kinds and kinds <= {int, float}:
-        if kinds == {int} and None not in given and all(-(2**63) <= value < 2**63 for value in given):  # type: ignore[operator]
+        if (
+            kinds == {int}
+            and None not in given
+            and all(-(2**63) <= value < 2**63 for value in given)  # type: ignore[operator]
+        ):
             return np.array(given, dtype=np.int64)
         try:
             return np.array([np.nan if value is None else float(value) for value in given])
@@ -212,17 +264,30 @@ def from_values(values: Iterable[Any]) -> NDArray[Any]:
     return array
 
 
-def concatenate(parts: Sequence[tuple[str, Mapping[str, NDArray[Any]]]], name: str) -> dict[str, NDArray[Any]]:
+def concatenate(
+    parts: Sequence[tuple[str, Mapping[str, NDArray[Any]]]], name: str
+) -> dict[str, NDArray[Any]]:
     """Return the rows of several files, one below the other; all need the same columns, in any order."""
     first, columns = parts[0]
     for other, theirs in parts[1:]:
-        missing, extra = [c for c in columns if c not in theirs], [c for c in theirs if c not in columns]
+        missing, extra = (
+            [c for c in columns if c not in theirs],
+            [c for c in theirs if c not in columns],
+        )
         if missing or extra:
-            what = f"lacks the column {missing[0]!r} of" if missing else f"has a column {extra[0]!r} that is not in"
+            what = (
+                f"lacks the column {missing[0]!r} of"
+                if missing
+                else f"has a column {extra[0]!r} that is not in"
+            )
             raise DataError(f"{name}: {other} {what} {first}; all files need the same columns")
     joined = {}
     for column in columns:
         arrays = [theirs[column] for _, theirs in parts]
-        is_mixed = len({"n" if array.dtype.kind in "biuf" else array.dtype.kind for array in arrays}) > 1
-        joined[column] = np.concatenate([array.astype(object) for array in arrays] if is_mixed else arrays)
+        is_mixed = (
+            len({"n" if array.dtype.kind in "biuf" else array.dtype.kind for array in arrays}) > 1
+        )
+        joined[column] = np.concatenate(
+            [array.astype(object) for array in arrays] if is_mixed else arrays
+        )
     return joined

@@ -123,11 +123,20 @@ class Host:
         compared = luggage.compared + count
         weight, rate = weight_of(count, compared), rate_of(count, compared)
         found = [sum(column, 0.0) / len(values) for column in zip(*values, strict=True)]
-        means = tuple(mean + weight * (now - mean) for mean, now in zip(luggage.means, found, strict=True))
-        changes = [rate * (now - before) for now, before in zip(known(means), luggage.smooth, strict=True)]
-        smooth = tuple(before + change for before, change in zip(luggage.smooth, changes, strict=True))
+        means = tuple(
+            mean + weight * (now - mean) for mean, now in zip(luggage.means, found, strict=True)
+        )
+        changes = [
+            rate * (now - before) for now, before in zip(known(means), luggage.smooth, strict=True)
+        ]
+        smooth = tuple(
+            before + change for before, change in zip(luggage.smooth, changes, strict=True)
+        )
         self.luggage[slot] = Luggage(compared, means, smooth)
-        return [*(change / COPIES for change in changes), 1.0 / COPIES if luggage.compared == 0.0 else 0.0]
+        return [
+            *(change / COPIES for change in changes),
+            1.0 / COPIES if luggage.compared == 0.0 else 0.0,
+        ]
 
     def _remember(self, home: str, row: Row) -> None:
         self.remembered.pop(home, None)
@@ -142,5 +151,9 @@ class Host:
 
     def restore(self, saved: HostSnapshot) -> None:
         """Set the state from a snapshot."""
-        self.luggage, self.came_from, self.latest = list(saved.luggage), list(saved.came_from), saved.latest
+        self.luggage, self.came_from, self.latest = (
+            list(saved.luggage),
+            list(saved.came_from),
+            saved.latest,
+        )
         self.remembered = dict(saved.remembered)

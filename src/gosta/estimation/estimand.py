@@ -18,7 +18,14 @@ from gosta.runtime import compiler
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import Statistic, apply_to_rows, as_floats, as_tuple
-from gosta.statistics.exact import check_level, final_values, require_finite, row_means, row_sums, without_weights
+from gosta.statistics.exact import (
+    check_level,
+    final_values,
+    require_finite,
+    row_means,
+    row_sums,
+    without_weights,
+)
 from gosta.statistics.intervals import (
     Spread,
     centre_values,
@@ -29,7 +36,15 @@ from gosta.statistics.intervals import (
     with_mean_products,
     with_samples,
 )
-from gosta.statistics.joint import JointStatistic, Member, Part, join, place_numbers, why_no_interval, with_locals
+from gosta.statistics.joint import (
+    JointStatistic,
+    Member,
+    Part,
+    join,
+    place_numbers,
+    why_no_interval,
+    with_locals,
+)
 
 # Rows up to which compiling the kernel takes longer than it saves: for all pairs, and for one value a row.
 PLAIN_PAIRS_ROWS = 64
@@ -50,7 +65,9 @@ class ValueFunction:
         """Yield the function of each of several statistics, and its place."""
         assert isinstance(self.statistic, JointStatistic)
         for part in self.statistic.parts:
-            own = part.statistic.options_by_part(part.statistic.own_options(self.options)).get("final", {})
+            own = part.statistic.options_by_part(part.statistic.own_options(self.options)).get(
+                "final", {}
+            )
             yield ValueFunction(part.statistic, self.n, self.mean_diagonal[part.kernel], own), part
 
     def values(self, means: Floats) -> Floats:
@@ -75,9 +92,15 @@ class ValueFunction:
         def centres(kernel_means: Floats) -> Floats:
             return centre_values(self.statistic, kernel_means, self.n, self.values)
 
-        both = self.statistic.both_first  # the value does not depend on it if it was added, as the last
-        slopes = gradients(centres, means[:, :width], width - 1 if both == width - 1 else None)[:, 0]
-        return centres(means[:, :width])[:, 0], spread_of_means(self.statistic, means, slopes, self.n)
+        both = (
+            self.statistic.both_first
+        )  # the value does not depend on it if it was added, as the last
+        slopes = gradients(centres, means[:, :width], width - 1 if both == width - 1 else None)[
+            :, 0
+        ]
+        return centres(means[:, :width])[:, 0], spread_of_means(
+            self.statistic, means, slopes, self.n
+        )
 
     def intervals(
         self, means: Floats, level: float, gossip_error: Floats | float = 0.0
@@ -96,7 +119,9 @@ class ValueFunction:
         gossip = np.broadcast_to(gossip_error, found.shape[1:])
         for one, part in self._parts():
             if not part.no_interval:
-                found[:, :, part.values] = one.intervals(means[:, part.means], level, gossip[:, part.values])
+                found[:, :, part.values] = one.intervals(
+                    means[:, part.means], level, gossip[:, part.values]
+                )
         return found[0], found[1], found[2]
 
 
@@ -117,9 +142,13 @@ class Estimand:
     statistic: Statistic
     x: Floats = field(repr=False)  # encoded rows, n × d
     options: Mapping[str, Any] = field(default_factory=dict)
-    level: float | None = None  # confidence level of the nodes' intervals; set it by `with_interval`
+    level: float | None = (
+        None  # confidence level of the nodes' intervals; set it by `with_interval`
+    )
     data: str = ""  # name of the data, for messages and titles
-    _scatters: dict[bytes, float] = field(default_factory=dict, init=False, repr=False)  # see `scatter`
+    _scatters: dict[bytes, float] = field(
+        default_factory=dict, init=False, repr=False
+    )  # see `scatter`
 
     def __post_init__(self) -> None:
         self.statistic.require_mean()
@@ -127,7 +156,9 @@ class Estimand:
         object.__setattr__(self, "x", np.ascontiguousarray(self.x, dtype=np.float64))
         if self.statistic.weights:
             kernel_options = self.statistic.options_by_part(self.options)["kernel"]
-            object.__setattr__(self, "statistic", without_weights(self.statistic, self.x, kernel_options))
+            object.__setattr__(
+                self, "statistic", without_weights(self.statistic, self.x, kernel_options)
+            )
         if self.level is None:
             return
         if isinstance(self.statistic, JointStatistic):
@@ -149,7 +180,13 @@ class Estimand:
     @cached_property
     def _identity(self) -> tuple[object, ...]:
         content = hashlib.blake2b(self.x.tobytes()).digest()
-        return self.statistic, tuple(sorted(self.options.items())), self.level, self.x.shape, content
+        return (
+            self.statistic,
+            tuple(sorted(self.options.items())),
+            self.level,
+            self.x.shape,
+            content,
+        )
 
     @property
     def n(self) -> int:
@@ -171,7 +208,10 @@ class Estimand:
         """Return the options of kernel and `final`, as JSON can hold them: all that a resumed run needs."""
         named = self.kernel_options | self.final_options
         given = {name: named[name] for name in self.options if name in named}
-        return {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in given.items()
+        }
 
     @property
     def fingerprint(self) -> str:
@@ -203,7 +243,11 @@ class Estimand:
     def value_places(self) -> list[slice]:
         """Which of the values are those of each statistic."""
         one = self.statistic
-        return [part.values for part in one.parts] if isinstance(one, JointStatistic) else [slice(None)]
+        return (
+            [part.values for part in one.parts]
+            if isinstance(one, JointStatistic)
+            else [slice(None)]
+        )
 
     @property
     def value_names(self) -> list[str]:
@@ -214,7 +258,9 @@ class Estimand:
     def no_intervals(self) -> tuple[str, ...]:
         """Of each of several statistics, why nodes can compute no interval; empty text: they can."""
         one = self.statistic
-        return tuple(part.no_interval for part in one.parts) if isinstance(one, JointStatistic) else ()
+        return (
+            tuple(part.no_interval for part in one.parts) if isinstance(one, JointStatistic) else ()
+        )
 
     @property
     def row_widths(self) -> tuple[int, ...]:
@@ -222,7 +268,10 @@ class Estimand:
         if not isinstance(self.statistic, JointStatistic):
             return (self.x.shape[1],)
         return tuple(
-            {part.numbers.start: part.numbers.stop - part.numbers.start for part in self.statistic.parts}.values()
+            {
+                part.numbers.start: part.numbers.stop - part.numbers.start
+                for part in self.statistic.parts
+            }.values()
         )
 
     @property
@@ -245,7 +294,9 @@ class Estimand:
         """The statistic whose means nodes estimate: with the products of row means where an interval is wanted."""
         if isinstance(self.statistic, JointStatistic):
             return with_locals(self.statistic, [one.tracked for one in self.parts])
-        return self.statistic if self.level is None else with_mean_products(self.statistic, self.width)
+        return (
+            self.statistic if self.level is None else with_mean_products(self.statistic, self.width)
+        )
 
     @property
     def mean_count(self) -> int:
@@ -256,7 +307,10 @@ class Estimand:
     @property
     def mean_degree(self) -> int:
         """How many kernel values are multiplied at most in a mean that nodes estimate."""
-        return max(2 if one.level is None else product_degree(one.statistic, one.width) for one in self.parts)
+        return max(
+            2 if one.level is None else product_degree(one.statistic, one.width)
+            for one in self.parts
+        )
 
     @cached_property
     def mean_bounds(self) -> Floats:
@@ -266,7 +320,9 @@ class Estimand:
         ranges = self.tracked.mean_ranges or ((-np.inf, np.inf),) * self.mean_count
         if len(ranges) != self.mean_count:
             needed = f"one pair of numbers for each of {self.mean_count} means is needed"
-            raise InputError(f"{self.statistic.name}: mean_ranges has {len(ranges)} pairs; {needed}")
+            raise InputError(
+                f"{self.statistic.name}: mean_ranges has {len(ranges)} pairs; {needed}"
+            )
         return np.array(ranges)
 
     def is_valid_row(self, row: Sequence[float]) -> bool:
@@ -306,7 +362,9 @@ class Estimand:
             kernel, options = self.statistic.kernel, self.kernel_options
             return np.array([as_floats(kernel(row, row, **options)) for row in self.x.tolist()])
         except Exception as error:  # a user's function can raise anything
-            reason = str(error) if isinstance(error, GostaError) else f"{type(error).__name__}: {error}"
+            reason = (
+                str(error) if isinstance(error, GostaError) else f"{type(error).__name__}: {error}"
+            )
             raise InputError(
                 f"{self.statistic.name}: the kernel of a row with itself fails with {reason}; every node starts with "
                 "its own row as visitor, so define the kernel for equal rows"
@@ -321,19 +379,25 @@ class Estimand:
     def moments_about(self, offset: Floats) -> Floats:
         """Return each row's contribution to the moments about an offset, which is empty where there is none."""
         assert self.statistic.moments is not None
-        return apply_to_rows(self.statistic.moments.of_row, self.x - offset if len(offset) else self.x)
+        return apply_to_rows(
+            self.statistic.moments.of_row, self.x - offset if len(offset) else self.x
+        )
 
     @cached_property
     def mean_row(self) -> Floats:
         """Mean of the rows, about which a node takes moments at first; empty where the statistic needs no offset."""
-        has_offset = self.statistic.moments is not None and self.statistic.moments.shifted is not None
+        has_offset = (
+            self.statistic.moments is not None and self.statistic.moments.shifted is not None
+        )
         return _column_means(self.x) if has_offset else np.zeros(0)
 
     @cached_property
     def means(self) -> Floats:
         """Exact values of the means that nodes estimate: of the kernel over all pairs, or of `local` over all rows."""
         local, rows = self.tracked.local, self.row_means
-        return _column_means(rows if local is None else apply_to_rows(local, self.row_values(rows)))[None]
+        return _column_means(
+            rows if local is None else apply_to_rows(local, self.row_values(rows))
+        )[None]
 
     @cached_property
     def value_function(self) -> ValueFunction:
@@ -352,13 +416,17 @@ class Estimand:
     @cached_property
     def leaves_out_diagonal(self) -> Booleans:
         """Which kernel values are averaged over pairs of different rows, as normalisation "U" has it."""
-        return np.concatenate([np.full(one.width, one.statistic.normalisation == "U") for one in self.parts])
+        return np.concatenate(
+            [np.full(one.width, one.statistic.normalisation == "U") for one in self.parts]
+        )
 
     def row_values(self, means: Floats) -> Floats:
         """Convert row means over all rows to the textbook's normalisation, for each row."""
         if not self.leaves_out_diagonal.any():
             return means
-        return np.where(self.leaves_out_diagonal, without_diagonal(means, self.diagonal, self.n), means)
+        return np.where(
+            self.leaves_out_diagonal, without_diagonal(means, self.diagonal, self.n), means
+        )
 
     def row_scale(self, n: int) -> tuple[Floats, Floats]:
         """Return factors and offsets of `row_values` over n rows: a row's means times the first, less the second."""
@@ -375,14 +443,20 @@ class Estimand:
         if level is None:
             return self
         if isinstance(self.statistic, JointStatistic):
-            able = [one for one, part in zip(self.parts, self.statistic.parts, strict=True) if not part.no_interval]
+            able = [
+                one
+                for one, part in zip(self.parts, self.statistic.parts, strict=True)
+                if not part.no_interval
+            ]
             if not able:
                 raise InputError("; ".join(part.no_interval for part in self.statistic.parts))
             checked = [one.with_interval(level) for one in able]
             return replace(self, level=checked[0].level)
         made = replace(self, level=check_level(self.statistic, level, self.x))
         if made.value_function.values(made.means).shape[1] > 1:
-            raise InputError(f"{self.statistic.name} has several values; an interval is defined for one")
+            raise InputError(
+                f"{self.statistic.name} has several values; an interval is defined for one"
+            )
         return made
 
     def pooled_intervals(self) -> list[tuple[float, float]]:
@@ -396,13 +470,19 @@ class Estimand:
         key = slopes.tobytes()
         if key not in self._scatters:
             centre = float(self.means[0] @ slopes)
-            total = pairs.sum_of_squares(self.statistic, self.x, self.kernel_options, slopes, centre)
+            total = pairs.sum_of_squares(
+                self.statistic, self.x, self.kernel_options, slopes, centre
+            )
             self._scatters[key] = total / self.n**2
         return self._scatters[key]
 
 
 def join_estimands(
-    members: Sequence[Member], widths: Sequence[int], x: Floats, options: Mapping[str, Any], data: str = ""
+    members: Sequence[Member],
+    widths: Sequence[int],
+    x: Floats,
+    options: Mapping[str, Any],
+    data: str = "",
 ) -> Estimand:
     """Return the estimand of one or several statistics over encoded rows."""
     if len(members) == 1:
@@ -418,7 +498,9 @@ def join_estimands(
         reason = why_no_interval(one.statistic, one.width, count)
         parts.append(Part(member.title, one.statistic, numbers, *places, reason))
         kernel, values = kernel + one.width, values + count
-    return Estimand(join(parts, [one.returns_tuple for one in found], options), x, options, data=data)
+    return Estimand(
+        join(parts, [one.returns_tuple for one in found], options), x, options, data=data
+    )
 
 
 def _count_values(estimand: Estimand) -> int:
@@ -430,7 +512,10 @@ def _with_samples_of_parts(estimand: Estimand) -> JointStatistic:
     """Return several statistics with kernels as intervals need them."""
     joint, parts, start = estimand.statistic, [], 0
     assert isinstance(joint, JointStatistic)
-    if all(one.statistic is part.statistic for one, part in zip(estimand.parts, joint.parts, strict=True)):
+    if all(
+        one.statistic is part.statistic
+        for one, part in zip(estimand.parts, joint.parts, strict=True)
+    ):
         return joint
     for one, part in zip(estimand.parts, joint.parts, strict=True):
         parts.append(part._replace(statistic=one.statistic, kernel=slice(start, start + one.width)))
@@ -443,7 +528,9 @@ def kernel_ranges(estimand: Estimand) -> Floats:
     if len(estimand.parts) > 1:
         return np.vstack([kernel_ranges(one) for one in estimand.parts])
     statistic, unknown = estimand.statistic, ((-np.inf, np.inf),) * estimand.width
-    return np.array(statistic.mean_ranges if statistic.mean_ranges and statistic.local is None else unknown)
+    return np.array(
+        statistic.mean_ranges if statistic.mean_ranges and statistic.local is None else unknown
+    )
 
 
 def mean_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
@@ -451,7 +538,9 @@ def mean_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
     if protocol.averages_moments:
         return np.array([(-np.inf, np.inf)] * estimand.moment_count)
     means = estimand.mean_bounds
-    low, high = (np.vstack([means, [0.0, 1.0]]) if protocol.carries_means else means).T  # last, the share of rows
+    low, high = (
+        np.vstack([means, [0.0, 1.0]]) if protocol.carries_means else means
+    ).T  # last, the share of rows
     is_bounded = np.isfinite(high - low) & np.isfinite(protocol.overshoot)
     with np.errstate(invalid="ignore"):  # infinite ranges
         margin = np.where(is_bounded, protocol.overshoot * (high - low), np.inf)
@@ -461,7 +550,9 @@ def mean_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
 
 def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
     """Return the lowest and highest value of each number that a node sends as its payload: numbers × 2."""
-    if protocol.uses_tree:  # sums, which are bounded by counts (`gosta.net.protocol.checks`); the place in the tree
+    if (
+        protocol.uses_tree
+    ):  # sums, which are bounded by counts (`gosta.net.protocol.checks`); the place in the tree
         count = estimand.moment_count if protocol.averages_moments else estimand.mean_count
         offset = len(estimand.mean_row) if protocol.averages_moments else 0
         sums = [(-np.inf, np.inf)] * (2 * protocol.state_count(count) + offset)
@@ -474,7 +565,9 @@ def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
         return bounds
     means = estimand.mean_bounds
     slack = ROUNDING * (means[:, 1] - means[:, 0])
-    carried = np.column_stack([np.minimum(means[:, 0], 0.0) - slack, np.maximum(means[:, 1], 0.0) + slack])
+    carried = np.column_stack(
+        [np.minimum(means[:, 0], 0.0) - slack, np.maximum(means[:, 1], 0.0) + slack]
+    )
     return np.vstack([bounds, [0.0, MAX_COMPARED], carried, carried])
 
 

@@ -61,10 +61,16 @@ from gosta.statistics.definition import apply_to_rows, as_floats
 
 MAX_SAMPLE_ROWS = 8  # rows in a visitor
 RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node
-MIN_RECENT_HOMES = 512  # homes kept apart by a node with several rows: all of them, in most networks of tables
-MAX_CACHED_NUMBERS = 1 << 21  # kernel means of visitors that are cached, because visitors return: 16 MiB
+MIN_RECENT_HOMES = (
+    512  # homes kept apart by a node with several rows: all of them, in most networks of tables
+)
+MAX_CACHED_NUMBERS = (
+    1 << 21
+)  # kernel means of visitors that are cached, because visitors return: 16 MiB
 MAX_CACHED_VISITORS = 256  # samples of the node's own rows that are cached for the same reason
-MAX_CACHED_PAIRS = 256  # rows whose kernel values are cached, because a message is checked before it is used
+MAX_CACHED_PAIRS = (
+    256  # rows whose kernel values are cached, because a message is checked before it is used
+)
 
 Sample = tuple[tuple[float, ...], ...]
 
@@ -75,14 +81,18 @@ class Visitor(NamedTuple):
     home: str  # name of the node whose rows they are
     rows: int  # number of rows at home
     sample: Sample
-    correction: tuple[float, ...]  # mean over pairs of rows at home, minus that of the sample with rows at home
+    correction: tuple[
+        float, ...
+    ]  # mean over pairs of rows at home, minus that of the sample with rows at home
     diagonal: tuple[float, ...]  # mean kernel value of rows at home with themselves
 
 
 class Contribution(NamedTuple):
     """The part of a node in an exchange, as it is sent."""
 
-    payload: tuple[float, ...]  # numbers from the protocol's `tell` for each state; an offset or the visitor's luggage
+    payload: tuple[
+        float, ...
+    ]  # numbers from the protocol's `tell` for each state; an offset or the visitor's luggage
     exchanges: int  # number of exchanges of the node so far
     edge_exchanges: int  # of these, those with this neighbour
     edge_share: float  # share of this neighbour in the node's exchanges
@@ -117,11 +127,15 @@ class LocalRows:
         self.own_mean: list[float] = estimand.own_mean.tolist()
         self.mean_diagonal = tuple(_sequential_means(estimand.diagonal))
         # Cached because visitors return: kernel means by sample, this node's visitors by position, values of two rows.
-        self.kernel_means = lru_cache(max(1, MAX_CACHED_NUMBERS // (self.count * self.width)))(self._kernel_means)
+        self.kernel_means = lru_cache(max(1, MAX_CACHED_NUMBERS // (self.count * self.width)))(
+            self._kernel_means
+        )
         self.visitor = lru_cache(MAX_CACHED_VISITORS)(self._visitor)
         self.pair_values = lru_cache(MAX_CACHED_PAIRS)(self.kernel)
 
-    def kernel(self, a: list[float] | tuple[float, ...], b: list[float] | tuple[float, ...]) -> tuple[float, ...]:
+    def kernel(
+        self, a: list[float] | tuple[float, ...], b: list[float] | tuple[float, ...]
+    ) -> tuple[float, ...]:
         """Evaluate the kernel for two rows."""
         return as_floats(self.estimand.statistic.kernel(a, b, **self.estimand.kernel_options))
 
@@ -141,7 +155,9 @@ class LocalRows:
             else:
                 self._compiled(np.array([other]), out)
         except Exception as error:  # a user's function can raise anything
-            raise InputError(f"{name}: the kernel fails with {type(error).__name__}: {error}") from error
+            raise InputError(
+                f"{name}: the kernel fails with {type(error).__name__}: {error}"
+            ) from error
         if not np.isfinite(out).all():
             raise NumericalError(f"{name}: the kernel returns values that are not finite")
         return out
@@ -149,7 +165,9 @@ class LocalRows:
     @cached_property
     def _compiled(self) -> Callable[[Floats, Floats], None]:
         estimand = self.estimand
-        return pairs.row_loop(estimand.statistic, estimand.x, estimand.kernel_options, estimand.example)
+        return pairs.row_loop(
+            estimand.statistic, estimand.x, estimand.kernel_options, estimand.example
+        )
 
     def visit(self, visitor: Visitor) -> Floats:
         """Return the corrected mean kernel value of each own row with a visitor: rows × k."""
@@ -161,7 +179,9 @@ class LocalRows:
 
     def _visitor(self, home: str, position: int) -> Visitor:
         """Return the visitor that carries the sample of own rows from a position on."""
-        made = Visitor(home, self.count, self.sample(position), (0.0,) * self.width, self.mean_diagonal)
+        made = Visitor(
+            home, self.count, self.sample(position), (0.0,) * self.width, self.mean_diagonal
+        )
         if self.sample_size == self.count:
             return made
         correction = self.estimand.own_mean - self.mean_with(made)
@@ -191,7 +211,9 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
         case Start.MOMENTS:
             values = rows.estimand.moments_about(rows.estimand.mean_row).mean(axis=0)
         case Start.ROW_MEAN:
-            raise InputError(f"protocol {protocol.name} requires exact row means, which no node of a network has")
+            raise InputError(
+                f"protocol {protocol.name} requires exact row means, which no node of a network has"
+            )
     if protocol.counts_rows and protocol.start is not Start.ZERO:
         values = rows.count * np.append(values, 1.0)
     return states_from(protocol, values)
@@ -200,7 +222,9 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
 def states_from(protocol: Protocol, values: Floats) -> Floats:
     """Return the first states that a protocol makes from start values, an array: its shape × fields."""
     try:
-        states = np.stack(np.broadcast_arrays(values, *protocol.init(values))[1:], axis=-1).astype(np.float64)
+        states = np.stack(np.broadcast_arrays(values, *protocol.init(values))[1:], axis=-1).astype(
+            np.float64
+        )
     except Exception as error:  # a user's function can raise anything
         reason = f"{type(error).__name__}: {error}"
         hint = "it gets an array of the numbers of all nodes, so use plain arithmetic, or numpy instead of math"
@@ -232,7 +256,11 @@ class Estimator:
         self.name, self.protocol, self.rows = name, protocol, rows
         self.local = rows.estimand.tracked.local
         self.states: list[Any] = [protocol.state(*one) for one in states.tolist()]
-        first_offset = (rows.estimand.mean_row if offset is None else offset) if protocol.averages_moments else ()
+        first_offset = (
+            (rows.estimand.mean_row if offset is None else offset)
+            if protocol.averages_moments
+            else ()
+        )
         self.offset = tuple(map(float, first_offset))  # of the moments; empty where there are none
         self.exchanges, self.position = 0, 0
         own = Visitor(name, rows.count, (), (), rows.mean_diagonal)
@@ -240,11 +268,18 @@ class Estimator:
             own = own._replace(sample=rows.sample(0), correction=(0.0,) * rows.width)
         self.visitors = [own] * protocol.held_visitors
         self.host = Host(name, own.sample[0], rows.width) if protocol.carries_means else None
-        self.weights = [0.0, 0.0]  # rows of the visitors that were folded in; with `local`, for each half
+        self.weights = [
+            0.0,
+            0.0,
+        ]  # rows of the visitors that were folded in; with `local`, for each half
         self.others = [0.0] * rows.width  # mean kernel value with rows of other nodes
-        self.recent: dict[str, list[float]] = {}  # visits and mean kernel values by home, oldest first
+        self.recent: dict[
+            str, list[float]
+        ] = {}  # visits and mean kernel values by home, oldest first
         self.halves = np.zeros((2, rows.count if self.local is not None else 0, rows.width))
-        self.homes = {name: (rows.count, rows.mean_diagonal)}  # rows and mean diagonal of each home met
+        self.homes = {
+            name: (rows.count, rows.mean_diagonal)
+        }  # rows and mean diagonal of each home met
         self.known_rows = rows.count  # at these homes together
         self._population = population
         # In the spanning tree, where the protocol uses one and it is known from the start; or the node's place in one
@@ -264,10 +299,17 @@ class Estimator:
         """Conversion of means to values over the rows that are known so far."""
         diagonals = [rows * np.array(diagonal) for rows, diagonal in self.homes.values()]
         mean_diagonal: Floats = np.array(diagonals).sum(axis=0) / self.known_rows
-        return replace(self.rows.estimand.value_function, n=self.known_rows, mean_diagonal=mean_diagonal)
+        return replace(
+            self.rows.estimand.value_function, n=self.known_rows, mean_diagonal=mean_diagonal
+        )
 
     def contribution(
-        self, neighbour: str, edge_share: float, tick: float = 0.0, edge_exchanges: int = 0, slot: int = 0
+        self,
+        neighbour: str,
+        edge_share: float,
+        tick: float = 0.0,
+        edge_exchanges: int = 0,
+        slot: int = 0,
     ) -> Contribution:
         """Return what the node sends a neighbour in its next exchange; nothing changes."""
         payload = self._told(neighbour, tick) + self.offset
@@ -276,7 +318,14 @@ class Estimator:
         slot = self.leaving(neighbour, slot)
         if self.host is not None:
             payload += self.host.luggage[slot].numbers
-        return Contribution(payload, self.exchanges, edge_exchanges, edge_share, self.rows.count, self.departing(slot))
+        return Contribution(
+            payload,
+            self.exchanges,
+            edge_exchanges,
+            edge_share,
+            self.rows.count,
+            self.departing(slot),
+        )
 
     def leaving(self, neighbour: str, slot: int = 0) -> int:
         """Return which visitor leaves in the next exchange with a neighbour: `slot`, unless visitors carry means."""
@@ -292,7 +341,9 @@ class Estimator:
         if self.growing is not None:
             trees = [1.0, -1.0]
             states = _replaced(states, up=self.growing.sent.get(neighbour, (0.0,) * len(states)))
-        return tuple(number for one in states for tree in trees for number in protocol.told(one, tick, tree))
+        return tuple(
+            number for one in states for tree in trees for number in protocol.told(one, tick, tree)
+        )
 
     def tree(self, neighbour: str) -> float:
         """Return 1 for the parent in the spanning tree, -1 for a child, 0 for other neighbours."""
@@ -311,7 +362,10 @@ class Estimator:
         recent = [value for seen in self.recent.values() for value in seen[1:]]
         if self.host is not None:
             recent += [value for luggage in self.host.luggage for value in luggage.means]
-        return max(*map(abs, (*self.rows.own_mean, *self.others, *recent)), float(np.abs(self.halves).max(initial=0.0)))
+        return max(
+            *map(abs, (*self.rows.own_mean, *self.others, *recent)),
+            float(np.abs(self.halves).max(initial=0.0)),
+        )
 
     @property
     def issued(self) -> Visitor:
@@ -326,7 +380,12 @@ class Estimator:
         return (self.position + self.rows.sample_size) % self.rows.count
 
     def exchange(
-        self, neighbour: str, theirs: Contribution, edge_share: float, tick: float = 0.0, slot: int = 0
+        self,
+        neighbour: str,
+        theirs: Contribution,
+        edge_share: float,
+        tick: float = 0.0,
+        slot: int = 0,
     ) -> None:
         """Carry out this node's side of an exchange, given what the other node sent."""
         protocol, rows = self.protocol, self.rows
@@ -350,7 +409,9 @@ class Estimator:
         self.known_rows += arrived.rows - self.homes.get(arrived.home, (0,))[0]
         self.homes[arrived.home] = arrived.rows, arrived.diagonal
         if protocol.needs_known:
-            inputs["known"] = self._known(arrived) if self.local is None else self._known_through_local(arrived)
+            inputs["known"] = (
+                self._known(arrived) if self.local is None else self._known_through_local(arrived)
+            )
             inputs["known"] += [1.0] * protocol.counts_rows
         elif "fresh" in protocol.inputs:
             inputs["fresh"] = self._fresh()
@@ -380,7 +441,9 @@ class Estimator:
             growing.follow(neighbour, place)
         return payload[0 if role < 0.0 else 1 : count : 2] + payload[count:-3], role
 
-    def _count_sums(self, growing: GrowingTree, neighbour: str, told: tuple[float, ...], role: float) -> None:
+    def _count_sums(
+        self, growing: GrowingTree, neighbour: str, told: tuple[float, ...], role: float
+    ) -> None:
         """Keep what has passed over an edge of the tree; subtract what was counted of a neighbour that was a child."""
         if role < 0.0:
             before = growing.received.get(neighbour, (0.0,) * len(told))
@@ -396,13 +459,24 @@ class Estimator:
     def _receive(self, host: Host, slot: int, neighbour: str, theirs: Contribution) -> list[float]:
         """Take in a visitor that carries means, and return the changes of the means."""
         visitor, share = theirs.visitor, 1.0 / self.population
-        luggage = Luggage.from_numbers(theirs.payload[len(self.states) * self.protocol.payload_size :])
+        luggage = Luggage.from_numbers(
+            theirs.payload[len(self.states) * self.protocol.payload_size :]
+        )
 
         def over_all_rows(means: tuple[float, ...]) -> tuple[float, ...]:
-            return tuple(share * own + (1.0 - share) * mean for own, mean in zip(visitor.diagonal, means, strict=True))
+            return tuple(
+                share * own + (1.0 - share) * mean
+                for own, mean in zip(visitor.diagonal, means, strict=True)
+            )
 
         return host.receive(
-            slot, neighbour, visitor.home, visitor.sample[0], luggage, self.rows.pair_values, over_all_rows
+            slot,
+            neighbour,
+            visitor.home,
+            visitor.sample[0],
+            luggage,
+            self.rows.pair_values,
+            over_all_rows,
         )
 
     def _agree_on_offset(self, payload: tuple[float, ...]) -> tuple[float, ...]:
@@ -413,7 +487,10 @@ class Estimator:
         if lower != self.offset:
             by, fields = _differences(self.offset, lower), self.protocol.state._fields  # type: ignore[attr-defined]
             columns = zip(fields, zip(*self.states, strict=True), strict=True)
-            shifted = [self._shifted(column, by, field in self.protocol.differences) for field, column in columns]
+            shifted = [
+                self._shifted(column, by, field in self.protocol.differences)
+                for field, column in columns
+            ]
             self.states = [self.protocol.state(*one) for one in zip(*shifted, strict=True)]
             self.offset = lower
             if self.growing is not None:
@@ -424,7 +501,9 @@ class Estimator:
             told = tuple(number for one in zip(*parts, strict=True) for number in one)
         return told
 
-    def _shifted(self, moments: tuple[float, ...], by: tuple[float, ...], is_difference: bool) -> tuple[float, ...]:
+    def _shifted(
+        self, moments: tuple[float, ...], by: tuple[float, ...], is_difference: bool
+    ) -> tuple[float, ...]:
         shifted: Any = self.rows.estimand.statistic.moments.shifted  # type: ignore[union-attr]
         if self.protocol.counts_rows:  # moments are sums over so many rows
             return (*shifted(moments[:-1], by, moments[-1]), moments[-1])
@@ -433,7 +512,10 @@ class Estimator:
     def _apply(self, payload: tuple[float, ...], inputs: list[Any]) -> None:
         """Apply the rule to each mean that is estimated; inputs are a number for all, or a list with one for each."""
         count, size = len(self.states), self.protocol.payload_size
-        columns = zip(*(value if isinstance(value, list) else repeat(value, count) for value in inputs), strict=True)
+        columns = zip(
+            *(value if isinstance(value, list) else repeat(value, count) for value in inputs),
+            strict=True,
+        )
         self.states = [
             self.protocol.meet(state, payload[c * size : (c + 1) * size], *values)
             for c, (state, values) in enumerate(zip(self.states, columns, strict=True))
@@ -471,7 +553,10 @@ class Estimator:
         if visitor.home != self.name:
             self._fold(visitor)
         share = self.rows.count / self.population
-        return [share * own + (1.0 - share) * other for own, other in zip(self.rows.own_mean, self.others, strict=True)]
+        return [
+            share * own + (1.0 - share) * other
+            for own, other in zip(self.rows.own_mean, self.others, strict=True)
+        ]
 
     def _fold(self, visitor: Visitor) -> None:
         fresh, seen = self.rows.mean_with(visitor), self.recent.get(visitor.home)
@@ -516,7 +601,9 @@ class Estimator:
         share = self.rows.count / self.population
         others = first + self._second_share * (second - first)
         means = share * self.rows.estimand.own_row_means + (1.0 - share) * others
-        return means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]  # the second is that of weights
+        return (
+            means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]
+        )  # the second is that of weights
 
     def _local(self, others: Floats) -> Floats:
         """Apply `local` to each row's mean over all rows in the textbook's normalisation, for several sets of means."""
@@ -532,19 +619,39 @@ class Estimator:
 
     def snapshot(self) -> NodeSnapshot:
         """Return everything that the node holds besides its rows."""
-        states, visitors, others = tuple(map(tuple, self.states)), tuple(self.visitors), tuple(self.others)
+        states, visitors, others = (
+            tuple(map(tuple, self.states)),
+            tuple(self.visitors),
+            tuple(self.others),
+        )
         counts, weights = (self.exchanges, self.position), (self.weights[0], self.weights[1])
         recent = {home: tuple(seen) for home, seen in self.recent.items()}
         halves, homes = self.halves.tobytes(), dict(self.homes)
         host = None if self.host is None else self.host.snapshot()
         tree = None if self.growing is None else self.growing.snapshot()
-        return NodeSnapshot(states, *counts, visitors, weights, others, recent, halves, homes, self.offset, host, tree)
+        return NodeSnapshot(
+            states,
+            *counts,
+            visitors,
+            weights,
+            others,
+            recent,
+            halves,
+            homes,
+            self.offset,
+            host,
+            tree,
+        )
 
     def restore(self, saved: NodeSnapshot) -> None:
         """Set everything that the node holds from a snapshot."""
         make: Any = self.protocol.state
         self.states = [make(*state) for state in saved.states]
-        self.exchanges, self.position, self.visitors = saved.exchanges, saved.position, list(saved.visitors)
+        self.exchanges, self.position, self.visitors = (
+            saved.exchanges,
+            saved.position,
+            list(saved.visitors),
+        )
         self.weights, self.others = list(saved.weights), list(saved.others)
         self.recent = {home: list(seen) for home, seen in saved.recent.items()}
         self.halves = np.frombuffer(saved.halves).reshape(self.halves.shape).copy()
@@ -556,7 +663,9 @@ class Estimator:
             self.growing.restore(saved.tree)
 
 
-def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float = 0.0, slot: int = 0) -> None:
+def exchange(
+    first: Estimator, second: Estimator, edge_share: float, tick: float = 0.0, slot: int = 0
+) -> None:
     """Carry out both sides of an exchange of two nodes in the same process."""
     of_first = first.contribution(second.name, edge_share, tick, slot=slot)
     of_second = second.contribution(first.name, edge_share, tick, slot=slot)
@@ -567,7 +676,10 @@ def exchange(first: Estimator, second: Estimator, edge_share: float, tick: float
 def _replaced(states: list[Any], **columns: tuple[float, ...]) -> list[Any]:
     """Return states with other values of some fields."""
     rows = zip(*columns.values(), strict=True)
-    return [one._replace(**dict(zip(columns, row, strict=True))) for one, row in zip(states, rows, strict=True)]
+    return [
+        one._replace(**dict(zip(columns, row, strict=True)))
+        for one, row in zip(states, rows, strict=True)
+    ]
 
 
 def _differences(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, ...]:

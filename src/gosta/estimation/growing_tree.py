@@ -37,7 +37,10 @@ class Place(NamedTuple):
 
     def leads_to_parent(self, other: Place) -> bool:
         """Return whether a node at this place takes a node at the other place for its parent from now on."""
-        return self.is_child == 1.0 or (other.root, other.distance + 1.0) < (self.root, self.distance)
+        return self.is_child == 1.0 or (other.root, other.distance + 1.0) < (
+            self.root,
+            self.distance,
+        )
 
 
 class TreeSnapshot(NamedTuple):
@@ -56,7 +59,9 @@ class GrowingTree:
     def __init__(self, name: str) -> None:
         self.root, self.distance, self.parent = priority_of(name), 0.0, ""
         self.sent: dict[str, Sums] = {}  # what present and former parents have counted of this node
-        self.received: dict[str, Sums] = {}  # what this node has counted of present and former children
+        self.received: dict[
+            str, Sums
+        ] = {}  # what this node has counted of present and former children
 
     @property
     def neighbours(self) -> set[str]:
@@ -83,7 +88,9 @@ class GrowingTree:
 
     def snapshot(self) -> TreeSnapshot:
         """Return the state."""
-        return TreeSnapshot(self.root, self.distance, self.parent, dict(self.sent), dict(self.received))
+        return TreeSnapshot(
+            self.root, self.distance, self.parent, dict(self.sent), dict(self.received)
+        )
 
     def restore(self, saved: TreeSnapshot) -> None:
         """Set the state from a snapshot."""

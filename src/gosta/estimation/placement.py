@@ -37,7 +37,11 @@ class Placement:
     @cached_property
     def rows(self) -> Integers:
         """Number of rows at each node."""
-        return np.ones(self.nodes, dtype=np.int64) if self.counts is None else np.array(self.counts, dtype=np.int64)
+        return (
+            np.ones(self.nodes, dtype=np.int64)
+            if self.counts is None
+            else np.array(self.counts, dtype=np.int64)
+        )
 
     @cached_property
     def offsets(self) -> Integers:
@@ -90,7 +94,9 @@ def assign_at_random(rows: int, nodes: int, deal: str, seed: int) -> tuple[Integ
     return rng.permutation(rows), Placement.of(rng.permutation(DEALS[deal](rows, nodes)))
 
 
-def assign_by_column(data: Data, kept: Booleans, nodes: int | None, seed: int) -> tuple[Integers, Placement]:
+def assign_by_column(
+    data: Data, kept: Booleans, nodes: int | None, seed: int
+) -> tuple[Integers, Placement]:
     """Assign rows with the same value of a column to one node, or cut its sorted values into `nodes` groups."""
     codes, names = data.site_codes()
     codes = codes[kept]
@@ -100,9 +106,15 @@ def assign_by_column(data: Data, kept: Booleans, nodes: int | None, seed: int) -
         ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
         codes = (ranks * nodes // len(values)).astype(np.float64)
     elif len(names) < 2:
-        raise InputError(f"by = {data.by!r} has one value only, {', '.join(map(str, names))}; two sites are needed")
+        raise InputError(
+            f"by = {data.by!r} has one value only, {', '.join(map(str, names))}; two sites are needed"
+        )
     elif 2 * len(names) > len(codes):
-        cut = ", or give nodes=... (--nodes) to cut its values into so many groups" if _is_numeric(data) else ""
+        cut = (
+            ", or give nodes=... (--nodes) to cut its values into so many groups"
+            if _is_numeric(data)
+            else ""
+        )
         raise InputError(
             f"by = {data.by!r} has {len(names)} different values in {len(codes)} rows; "
             f"choose a column that names sites{cut}"
@@ -114,7 +126,13 @@ def assign_by_column(data: Data, kept: Booleans, nodes: int | None, seed: int) -
 
 
 def assign_alike(
-    data: Data, kept: Booleans, order: Integers, placement: Placement, graph: Graph, share: float, seed: int
+    data: Data,
+    kept: Booleans,
+    order: Integers,
+    placement: Placement,
+    graph: Graph,
+    share: float,
+    seed: int,
 ) -> tuple[Integers, Placement, Homophily]:
     """Assign rows, or groups of rows that are at one node already, so that neighbours are alike in a column.
 
@@ -126,7 +144,10 @@ def assign_alike(
     order, placement
         The rows, group after group, and the size of each group.
     """
-    values, rng = _column(data)[kept][order], np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+    values, rng = (
+        _column(data)[kept][order],
+        np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0]),
+    )
     means, nodes = placement.node_means(values[:, None])[:, 0], placement.nodes
     ranks = np.arange(nodes)
     moved = np.flatnonzero(rng.random(nodes) >= share)
@@ -137,7 +158,11 @@ def assign_alike(
     if not placement.has_tables:
         return order[groups], placement, found
     parts = np.split(order, placement.offsets[1:-1])
-    return np.concatenate([parts[group] for group in groups]), Placement.of(placement.rows[groups]), found
+    return (
+        np.concatenate([parts[group] for group in groups]),
+        Placement.of(placement.rows[groups]),
+        found,
+    )
 
 
 def _column(data: Data) -> Floats:
@@ -169,4 +194,6 @@ def _is_numeric(data: Data) -> bool:
 
 def _check(nodes: object, rows: int) -> None:
     if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or not 2 <= nodes <= rows:
-        raise InputError(f"nodes = {nodes!r} must be a whole number from 2 to the number of rows, {rows}")
+        raise InputError(
+            f"nodes = {nodes!r} must be a whole number from 2 to the number of rows, {rows}"
+        )

@@ -14,7 +14,13 @@ from gosta.errors import InputError
 from gosta.estimation.carried import means_of
 from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.exchange import states_from
-from gosta.estimation.placement import Homophily, Placement, assign_alike, assign_at_random, assign_by_column
+from gosta.estimation.placement import (
+    Homophily,
+    Placement,
+    assign_alike,
+    assign_at_random,
+    assign_by_column,
+)
 from gosta.faults import NO_FAULTS, Faults
 from gosta.graphs.changing import ChangingGraph, is_changing, load_changing, require_one
 from gosta.graphs.graph import Graph
@@ -32,12 +38,16 @@ from gosta.statistics.joint import Chosen, JointStatistic, choose, encode
 class Setting:
     """A protocol, what it estimates, where the rows are, and the network."""
 
-    protocol: AnyProtocol  # for a statistic of plain means, the protocol's variant that averages moments
+    protocol: (
+        AnyProtocol  # for a statistic of plain means, the protocol's variant that averages moments
+    )
     estimand: Estimand  # with rows ordered by node
     placement: Placement
     graph: Graph  # the first one, where it changes
     faults: Faults = NO_FAULTS
-    changing: ChangingGraph | None = None  # the graphs in force, by iteration, where there are several
+    changing: ChangingGraph | None = (
+        None  # the graphs in force, by iteration, where there are several
+    )
     homophily: Homophily | None = None  # how alike neighbours are, where that was requested
 
     @property
@@ -59,7 +69,11 @@ class Setting:
     @property
     def mean_count(self) -> int:
         """Number of means that nodes estimate."""
-        return self.estimand.moment_count if self.protocol.averages_moments else self.estimand.mean_count
+        return (
+            self.estimand.moment_count
+            if self.protocol.averages_moments
+            else self.estimand.mean_count
+        )
 
     @property
     def state_count(self) -> int:
@@ -102,7 +116,9 @@ class Setting:
             return scale * (n * n / scale / 2 if is_total else 1.0) * np.eye(estimand.width)
         slopes: Floats = estimand.value_function.gradients(estimand.means)[0]
         if not np.isfinite(slopes).all():
-            raise InputError(f"{statistic.name} has no derivative here; its error cannot be predicted")
+            raise InputError(
+                f"{statistic.name} has no derivative here; its error cannot be predicted"
+            )
         return slopes
 
     def first_states(self) -> Floats:
@@ -114,8 +130,12 @@ class Setting:
             return np.zeros((self.placement.nodes, self.state_count))
         if start is Start.MOMENTS:
             moments = self.placement.node_means(self.estimand.moments_about(self.offset))
-            return with_row_counts(moments, self.placement.rows) if self.rule.counts_rows else moments
-        return self.placement.node_means(self.estimand.row_means if start is Start.ROW_MEAN else self.estimand.diagonal)
+            return (
+                with_row_counts(moments, self.placement.rows) if self.rule.counts_rows else moments
+            )
+        return self.placement.node_means(
+            self.estimand.row_means if start is Start.ROW_MEAN else self.estimand.diagonal
+        )
 
     def values(self, means: Floats) -> Floats:
         """Convert estimated means, (runs ×) nodes × k, to values, (runs ×) nodes × p.
@@ -160,7 +180,9 @@ def protocol_for(
     statistic.require_mean()
     chosen = find_protocol(protocol)
     if isinstance(statistic, JointStatistic) and chosen.estimates_row_means:
-        raise InputError(f"protocol {chosen.name} estimates the mean of each row, of one statistic; use carried-means")
+        raise InputError(
+            f"protocol {chosen.name} estimates the mean of each row, of one statistic; use carried-means"
+        )
     if statistic.is_per_row and chosen.estimates_row_means:
         return chosen
     if isinstance(chosen, Protocol) and statistic.moments is not None and not has_interval:
@@ -175,7 +197,9 @@ def protocol_for(
         )
     if chosen.averages_moments and statistic.moments is None:
         reason = f"averages moments, of which {statistic.name} is no function"
-        raise InputError(f"protocol {chosen.name} {reason}; use a protocol whose init starts from zero or held")
+        raise InputError(
+            f"protocol {chosen.name} {reason}; use a protocol whose init starts from zero or held"
+        )
     if has_tables and not chosen.supports_tables:
         raise InputError(
             f"protocol {chosen.name} supports one row per node only; for several rows per node use carried-means, "
@@ -197,7 +221,9 @@ def make_setting(
     if by is not None:
         table = table.with_sites(by, exclude=nodes is None and homophily is None)
     if deal is not None and (by is not None or nodes is None):
-        raise InputError(f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random")
+        raise InputError(
+            f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random"
+        )
     x, kept, widths = encode(members, table, options)
     order, placement = np.arange(len(x)), Placement(len(x))
     if by is not None and (homophily is None or nodes is not None):
@@ -208,14 +234,20 @@ def make_setting(
         require_one(graph)
     with sizes_from("rows" if nodes is None else "nodes", most=len(x) if by is None else 0):
         changing = load_changing(graph, placement.nodes, seed) if is_changing(graph) else None
-        network = graphs.load(graph, n=placement.nodes, seed=seed) if changing is None else changing.graphs[0]
+        network = (
+            graphs.load(graph, n=placement.nodes, seed=seed)
+            if changing is None
+            else changing.graphs[0]
+        )
     if isinstance(graph, Graph):
         network.check()
     network = network.in_order_of(placement.names)  # rows of a site belong to the node of its name
     changing = None if changing is None else changing.in_order_of(placement.names)
     alike = None
     if homophily is not None:
-        order, placement, alike = assign_alike(table, kept, order, placement, network, float(homophily), seed)
+        order, placement, alike = assign_alike(
+            table, kept, order, placement, network, float(homophily), seed
+        )
     estimand = join_estimands(
         members, widths, x if by is None and nodes is None else x[order], options, table.name
     ).with_interval(interval)
@@ -225,7 +257,9 @@ def make_setting(
             f"protocol {checked.name} passes on sums along a tree of one graph, and {changing.name} changes"
         )
     if faults and isinstance(checked, CollectingProtocol) and checked.has_server:
-        raise InputError(f"protocol {checked.name} has a server that reaches every node; faults are for exchanges")
+        raise InputError(
+            f"protocol {checked.name} has a server that reaches every node; faults are for exchanges"
+        )
     if isinstance(checked, Protocol) and checked.uses_tree:
         network = with_tree(network)
     return Setting(checked, estimand, placement, network, faults, changing, alike)
@@ -234,7 +268,13 @@ def make_setting(
 def _check_homophily(homophily: Any, by: Any) -> None:
     if homophily is None:
         return
-    if isinstance(homophily, bool) or not isinstance(homophily, int | float | np.floating) or not 0 <= homophily <= 1:
+    if (
+        isinstance(homophily, bool)
+        or not isinstance(homophily, int | float | np.floating)
+        or not 0 <= homophily <= 1
+    ):
         raise InputError(f"homophily = {homophily!r} must be a share of the nodes, from 0 to 1")
     if by is None:
-        raise InputError(f"homophily = {homophily!r} requires by (--by), the column in which neighbours are alike")
+        raise InputError(
+            f"homophily = {homophily!r} requires by (--by), the column in which neighbours are alike"
+        )

@@ -60,7 +60,9 @@ def run_local(tasks: Iterator[Task[Result]], workers: int) -> Results[Result]:
         initializer=_ignore_interrupts,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about tasks abandoned after an interruption, and idle workers
+        warnings.simplefilter(
+            "ignore"
+        )  # about tasks abandoned after an interruption, and idle workers
         with _children_without_interrupts():
             results = parallel(joblib.delayed(_compute_numbered)(task) for task in tasks)
         try:
@@ -102,11 +104,17 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
     """Compute tasks on a Dask cluster; tasks of a worker that dies are computed by others."""
     distributed = require("distributed", "dask", "backend = 'dask'")
     try:
-        client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_SECONDS, set_as_default=False)
+        client = distributed.Client(
+            scheduler, timeout=CONNECT_TIMEOUT_SECONDS, set_as_default=False
+        )
     except (OSError, ValueError, TypeError) as error:
-        raise ClusterError(f"scheduler = {scheduler!r}: no Dask scheduler answers there ({_line(error)})") from None
+        raise ClusterError(
+            f"scheduler = {scheduler!r}: no Dask scheduler answers there ({_line(error)})"
+        ) from None
     for name in ("distributed.client", "distributed.batched"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported in one line instead
+        logging.getLogger(name).setLevel(
+            logging.CRITICAL
+        )  # errors are reported in one line instead
     with client:
         _check_workers(client, scheduler)
         pending: dict[Any, Task[Result]] = {}
@@ -121,11 +129,16 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
             future = next(finished)
             task = pending.pop(future)
             try:
-                return task, future.result()  # where its worker died since, this waits until it is computed again
+                return (
+                    task,
+                    future.result(),
+                )  # where its worker died since, this waits until it is computed again
             except distributed.KilledWorker:
                 return task, WORKER_DIED
             except CANCELLED:
-                raise ClusterError(f"scheduler = {scheduler!r}: the connection was lost; {CONTINUE}") from None
+                raise ClusterError(
+                    f"scheduler = {scheduler!r}: the connection was lost; {CONTINUE}"
+                ) from None
             except Exception as error:  # not the task's own: those are returned as failures
                 raise _unusable("Dask", error) from None
 
@@ -138,7 +151,9 @@ def _check_workers(client: Any, scheduler: str) -> None:
         theirs = client.submit(version, PACKAGE, pure=False).result(WORKER_TIMEOUT_SECONDS)
     except TimeoutError:
         missing = f"no worker started within {WORKER_TIMEOUT_SECONDS} seconds"
-        raise ClusterError(f"scheduler = {scheduler!r}: {missing}; start some: dask worker {scheduler}") from None
+        raise ClusterError(
+            f"scheduler = {scheduler!r}: {missing}; start some: dask worker {scheduler}"
+        ) from None
     except PackageNotFoundError as error:
         raise _unusable("Dask", error) from None
     if theirs != version(PACKAGE):
@@ -155,7 +170,9 @@ def run_on_ray(tasks: Iterator[Task[Result]], address: str | None) -> Results[Re
             warnings.simplefilter("ignore")
             ray.init(address, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, OSError, RuntimeError) as error:
-        raise ClusterError(f"scheduler = {address!r}: no Ray cluster answers there ({_line(error)})") from None
+        raise ClusterError(
+            f"scheduler = {address!r}: no Ray cluster answers there ({_line(error)})"
+        ) from None
     try:
         pending: dict[Any, Task[Result]] = {}
         remote = ray.remote(max_retries=MAX_RETRIES)(_compute)
@@ -173,7 +190,9 @@ def run_on_ray(tasks: Iterator[Task[Result]], address: str | None) -> Results[Re
             except ray.exceptions.RayError as error:
                 raise _unusable("Ray", error) from None
 
-        yield from _keep_busy(tasks, submit, collect, lambda: int(ray.cluster_resources().get("CPU", 1)))
+        yield from _keep_busy(
+            tasks, submit, collect, lambda: int(ray.cluster_resources().get("CPU", 1))
+        )
     finally:
         with contextlib.suppress(Exception):  # the cluster can be gone
             ray.shutdown()
@@ -209,7 +228,9 @@ def _keep_busy(
 
 
 def _unusable(cluster: str, error: BaseException) -> ClusterError:
-    return ClusterError(f"the {cluster} workers cannot run the jobs ({_line(error)}); install the same gosta there")
+    return ClusterError(
+        f"the {cluster} workers cannot run the jobs ({_line(error)}); install the same gosta there"
+    )
 
 
 def _line(error: BaseException) -> str:

@@ -37,8 +37,12 @@ def digest(value: Any) -> str:
     if isinstance(value, Data):
         columns = [(name, _column(values)) for name, values in value.columns.items()]
         return compiler.fingerprint([repr(getattr(value, role)) for role in ROLES], columns)
-    if isinstance(value, list):  # graphs that change, with the iterations from which on they are in force
-        return compiler.fingerprint([(one if isinstance(one, str) else digest(one), at) for one, at in value])
+    if isinstance(
+        value, list
+    ):  # graphs that change, with the iterations from which on they are in force
+        return compiler.fingerprint(
+            [(one if isinstance(one, str) else digest(one), at) for one, at in value]
+        )
     if isinstance(value, Graph):
         return compiler.fingerprint(value.n, value.edges, value.weights, *value.labels)
     try:
@@ -66,9 +70,13 @@ def name_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[st
     return settings, loaded
 
 
-def _name_each(key: str, several: list[tuple[str | None, Any]], loaded: dict[tuple[str, str], Any]) -> list[str]:
+def _name_each(
+    key: str, several: list[tuple[str | None, Any]], loaded: dict[tuple[str, str], Any]
+) -> list[str]:
     """Return the names of the values of a setting, and load those that are not names themselves."""
-    names = [str(one) if name is None and isinstance(one, str | Path) else name for name, one in several]
+    names = [
+        str(one) if name is None and isinstance(one, str | Path) else name for name, one in several
+    ]
     for position, (given, one) in enumerate(several):
         if given is None and isinstance(one, str | Path):
             continue
@@ -94,7 +102,11 @@ def _plain(value: Any) -> Any:
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         return dict(value)
-    return ["" if one is None else one for one in value] if isinstance(value, list | tuple | range) else value
+    return (
+        ["" if one is None else one for one in value]
+        if isinstance(value, list | tuple | range)
+        else value
+    )
 
 
 def _named(key: str, value: Any) -> list[tuple[str | None, Any]]:
@@ -110,7 +122,9 @@ def _is_table(value: Any) -> bool:
 
 def _load(key: str, value: Any) -> Any:
     if key == "data" and isinstance(value, int | float):
-        raise InputError(f"data: a list has several data sets, and {value!r} is none; give one column as an array")
+        raise InputError(
+            f"data: a list has several data sets, and {value!r} is none; give one column as an array"
+        )
     try:
         return LOADERS[key](value)
     except InputError as error:

@@ -14,7 +14,15 @@ from gosta.experiments.study import KEYS, NAMED, Study, setting_text
 from gosta.graphs import is_family, parse_family
 from gosta.graphs.changing import is_changing
 from gosta.views import numbers
-from gosta.views.plots import COLOURS, ErrorCurve, draw_curve, marker, matplotlib, new_figure, set_scales
+from gosta.views.plots import (
+    COLOURS,
+    ErrorCurve,
+    draw_curve,
+    marker,
+    matplotlib,
+    new_figure,
+    set_scales,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +47,13 @@ class Layout(NamedTuple):
     omitted: int  # rows for which there is no room
 
 
-def draw(frame: pd.DataFrame, title: str, study: Study, against: str | None = None, figure: Figure = new_figure) -> Any:
+def draw(
+    frame: pd.DataFrame,
+    title: str,
+    study: Study,
+    against: str | None = None,
+    figure: Figure = new_figure,
+) -> Any:
     """Draw the results of a sweep; return the panels, an array of axes.
 
     Parameters
@@ -63,12 +77,16 @@ def draw(frame: pd.DataFrame, title: str, study: Study, against: str | None = No
         frame = frame.loc[frame.groupby("job", sort=False)["iteration"].idxmax()]
     others = [name for name in study.swept if name not in (*NAMED, "seed", against)]
     jobs = frame.drop_duplicates("job").set_index("job")[others].astype(object)
-    frame = frame.assign(variant=frame["job"].map({job: _describe(others, row) for job, row in jobs.iterrows()}))
+    frame = frame.assign(
+        variant=frame["job"].map({job: _describe(others, row) for job, row in jobs.iterrows()})
+    )
     layout = _lay_out(frame, against, bool(others))
     colours = _colours(list(dict.fromkeys(frame["protocol"])))
     width, height = max(5.2, 1.0 + 3.0 * len(layout.columns)), 1.3 + 2.2 * len(layout.rows)
     made = figure(width, height)
-    panels = made.subplots(len(layout.rows), len(layout.columns), sharex=True, sharey="row", squeeze=False)
+    panels = made.subplots(
+        len(layout.rows), len(layout.columns), sharex=True, sharey="row", squeeze=False
+    )
     for (data, statistic), line in zip(layout.rows, panels, strict=True):
         subject = frame[(frame["data"] == data) & (frame["statistic"] == statistic)]
         for graph, ax in zip(layout.columns, line, strict=True):
@@ -101,7 +119,9 @@ def choose_axis(study: Study, against: str | None) -> str:
         return most if counts.get(most, 0) >= LEAST_VALUES else ITERATIONS
     if against not in (ITERATIONS, *counts):
         names = ", ".join([ITERATIONS, *counts])
-        raise InputError(f"against = {against!r} is not a number that is swept; choose from: {names}")
+        raise InputError(
+            f"against = {against!r} is not a number that is swept; choose from: {names}"
+        )
     return against
 
 
@@ -129,8 +149,14 @@ def _without(graph: str, parameter: str) -> str:
 
 
 def _describe(names: Sequence[str], values: Sequence[Any]) -> str:
-    parts = [(name, value) for name, value in zip(names, values, strict=True) if value is not None and value == value]
-    return ", ".join(f"{name} = {setting_text(name, value)}" for name, value in parts) or "at random" * bool(names)
+    parts = [
+        (name, value)
+        for name, value in zip(names, values, strict=True)
+        if value is not None and value == value
+    ]
+    return ", ".join(
+        f"{name} = {setting_text(name, value)}" for name, value in parts
+    ) or "at random" * bool(names)
 
 
 def _lay_out(frame: pd.DataFrame, against: str, has_variants: bool) -> Layout:
@@ -140,7 +166,9 @@ def _lay_out(frame: pd.DataFrame, against: str, has_variants: bool) -> Layout:
     variants = list(dict.fromkeys(frame["variant"])) if has_variants else []
     values = [] if against == ITERATIONS else sorted(map(float, frame[against].unique()))
     per_node = frame["nodes"].nunique() > 1
-    return Layout(against, values, rows[:room], columns, per_node, variants, max(0, len(rows) - room))
+    return Layout(
+        against, values, rows[:room], columns, per_node, variants, max(0, len(rows) - room)
+    )
 
 
 def _draw_panel(ax: Any, here: pd.DataFrame, layout: Layout, colours: dict[str, str]) -> None:
@@ -150,10 +178,21 @@ def _draw_panel(ax: Any, here: pd.DataFrame, layout: Layout, colours: dict[str, 
         curve = _curve(protocol, curves, layout)
         draw_curve(ax, curve, colour=shade, linewidth=1.4, band_opacity=0.13 * (not count))
     if here.empty:
-        ax.text(0.5, 0.5, "no result", transform=ax.transAxes, ha="center", va="center", fontsize=8, color="0.5")
+        ax.text(
+            0.5,
+            0.5,
+            "no result",
+            transform=ax.transAxes,
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="0.5",
+        )
     elif layout.against == ITERATIONS:
         if (here["error"] > 0).any():
-            is_log = (here["spacing"] == "log") | here["until"].notna()  # nodes that stop are read in equal ratios
+            is_log = (here["spacing"] == "log") | here[
+                "until"
+            ].notna()  # nodes that stop are read in equal ratios
             set_scales(ax, here["relative"].all(), is_log.all())
     else:
         _set_number_axis(ax, here, layout)
@@ -164,7 +203,9 @@ def _curve(protocol: str, rows: pd.DataFrame, layout: Layout) -> ErrorCurve:
     """Return the error against iterations, or that of the last checkpoint against a number; means over seeds."""
     is_curve = layout.against == ITERATIONS
     mean = rows.groupby("iteration" if is_curve else layout.against)[["error", "spread"]].mean()
-    x = mean.index.to_numpy(dtype=float) / (rows["nodes"].iloc[0] if is_curve and layout.per_node else 1)
+    x = mean.index.to_numpy(dtype=float) / (
+        rows["nodes"].iloc[0] if is_curve and layout.per_node else 1
+    )
     return ErrorCurve(protocol, x, mean["error"].to_numpy(), mean["spread"].to_numpy())
 
 
@@ -176,7 +217,10 @@ def _set_number_axis(ax: Any, here: pd.DataFrame, layout: Layout) -> None:
         set_scales(ax, here["relative"].all(), is_log)
     shown = values[:: -(-len(values) // MAX_TICKS)]
     is_setting = layout.against in KEYS  # otherwise it is a parameter of a family of graphs
-    ax.set_xticks(shown, [setting_text(layout.against, value) if is_setting else f"{value:g}" for value in shown])
+    ax.set_xticks(
+        shown,
+        [setting_text(layout.against, value) if is_setting else f"{value:g}" for value in shown],
+    )
     ax.set_xticks([], minor=True)
 
 
@@ -191,17 +235,29 @@ def _floor(subject: pd.DataFrame) -> float | None:
 
 def _caption(frame: pd.DataFrame, layout: Layout) -> str:
     runs, seeds = int(frame["runs"].max()), frame["seed"].nunique()
-    parts = [f"mean of {numbers.count(runs, 'run')}" + (f" for each of {seeds} seeds" if seeds > 1 else "")]
+    parts = [
+        f"mean of {numbers.count(runs, 'run')}"
+        + (f" for each of {seeds} seeds" if seeds > 1 else "")
+    ]
     parts += ["at the last checkpoint"] * (layout.against != ITERATIONS)
     parts += ["bands: spread over nodes"] * (not layout.variants)
-    return "; ".join([*parts, *[f"{layout.omitted} more rows are not shown"] * bool(layout.omitted)])
+    return "; ".join(
+        [*parts, *[f"{layout.omitted} more rows are not shown"] * bool(layout.omitted)]
+    )
 
 
-def _add_legend(figure: Any, width: float, colours: dict[str, str], variants: Sequence[str]) -> None:
+def _add_legend(
+    figure: Any, width: float, colours: dict[str, str], variants: Sequence[str]
+) -> None:
     line_2d = matplotlib("lines").Line2D
-    keys = [line_2d([], [], color=colour, marker=marker(name), label=name) for name, colour in colours.items()]
+    keys = [
+        line_2d([], [], color=colour, marker=marker(name), label=name)
+        for name, colour in colours.items()
+    ]
     for k, variant in enumerate(variants):
-        keys.append(line_2d([], [], color=_shade("#333333", k, len(variants)), linewidth=3, label=variant))
+        keys.append(
+            line_2d([], [], color=_shade("#333333", k, len(variants)), linewidth=3, label=variant)
+        )
     ncols = min(len(keys), int(width / 1.1))
     figure.legend(handles=keys, loc="outside lower center", ncols=ncols, frameon=False, fontsize=8)
 

@@ -68,14 +68,18 @@ class JobResult:
             ends = data[name].values[rows].reshape(info.runs, checkpoints, info.nodes, components)
             columns[name] = _mean_of_numbers(ends.transpose(0, 2, 1, 3)).reshape(-1)
         stopped = None if info.until is None else float(trace.iterations[last].mean())
-        return cls(info.rows, info.nodes, info.edges, info.graph, stopped, info.is_relative, columns)
+        return cls(
+            info.rows, info.nodes, info.edges, info.graph, stopped, info.is_relative, columns
+        )
 
 
 def _mean_of_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Return the mean over the first two axes of what is a number; NaN where nothing is."""
     known = np.isfinite(values)
     count = known.sum(axis=(0, 1))
-    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=(0, 1)) / np.maximum(count, 1), np.nan)
+    return np.where(
+        count > 0, np.where(known, values, 0.0).sum(axis=(0, 1)) / np.maximum(count, 1), np.nan
+    )
 
 
 class ResultFolder:
@@ -91,7 +95,9 @@ class ResultFolder:
             with tempfile.NamedTemporaryFile(dir=folder, prefix="."):
                 pass
         except OSError as error:
-            raise InputError(f"cannot write into the folder {folder}: {error.strerror or error}") from error
+            raise InputError(
+                f"cannot write into the folder {folder}: {error.strerror or error}"
+            ) from error
 
     def path(self, job: Job) -> Path:
         """Return the file of a job."""
@@ -133,7 +139,11 @@ def _pyarrow(module: str = "") -> Any:
 def schema() -> pa.Schema:
     """Return the columns of the data set: settings of the job, then those that vary with the checkpoint."""
     pa = _pyarrow()
-    columns = {"job": "string"} | {name: key.column for name, key in KEYS.items() if key.column} | {"edges": "int64"}
+    columns = (
+        {"job": "string"}
+        | {name: key.column for name, key in KEYS.items() if key.column}
+        | {"edges": "int64"}
+    )
     columns |= {
         "stopped": "float64",
         "iteration": "int64",
@@ -141,7 +151,13 @@ def schema() -> pa.Schema:
         "error": "float64",
         "spread": "float64",
     }
-    columns |= {"units": "int64", "estimate": "float64", "exact": "float64", "low": "float64", "high": "float64"}
+    columns |= {
+        "units": "int64",
+        "estimate": "float64",
+        "exact": "float64",
+        "low": "float64",
+        "high": "float64",
+    }
     columns["relative"] = "bool_"
     fields = [(name, getattr(pa, kind)()) for name, kind in columns.items()]
     return pa.schema(fields, metadata={"gosta": FORMAT})
@@ -159,5 +175,7 @@ def _rows(job: Job, result: JobResult) -> pa.Table:
         "partition": None if job["partition"] is None else "-".join(map(str, job["partition"])),
         "iterations": int(result.columns["iteration"][-1]),
     }
-    values = {name: result.columns.get(name, [constant.get(name)] * count) for name in schema().names}
+    values = {
+        name: result.columns.get(name, [constant.get(name)] * count) for name in schema().names
+    }
     return _pyarrow().table(values, schema=schema())

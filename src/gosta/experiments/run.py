@@ -65,7 +65,9 @@ def run_study(
     engines.find(engine)
     if engine == "gpu" and backend == "local":
         gpu.check_available()
-    require("pandas", "sim", "sweeps")  # now: Ctrl-C during the import would leave half a module behind
+    require(
+        "pandas", "sim", "sweeps"
+    )  # now: Ctrl-C during the import would leave half a module behind
     results = ResultFolder(Path(folder))
     missing = [job for job in study.jobs if results.read(job) is None]
     for job in missing:
@@ -95,22 +97,35 @@ def _check(backend: str, scheduler: str | None, workers: int | None) -> None:
     if backend not in get_args(Backend):
         raise InputError(f"backend = {backend!r} must be {' or '.join(get_args(Backend))}")
     if backend == "dask" and scheduler is None:
-        raise InputError("backend = 'dask' requires the address of a scheduler: --scheduler tcp://HOST:8786")
+        raise InputError(
+            "backend = 'dask' requires the address of a scheduler: --scheduler tcp://HOST:8786"
+        )
     if backend == "local" and scheduler is not None:
-        raise InputError(f"scheduler = {scheduler!r} requires a cluster: --backend dask or --backend ray")
+        raise InputError(
+            f"scheduler = {scheduler!r} requires a cluster: --backend dask or --backend ray"
+        )
     if workers is not None and backend != "local":
-        raise InputError(f"workers = {workers} requires --backend local; a cluster has its own workers")
+        raise InputError(
+            f"workers = {workers} requires --backend local; a cluster has its own workers"
+        )
     if workers is not None and workers < 1:
         raise InputError(f"workers = {workers} must be 1 or more")
 
 
 def _start(
-    backend: Backend, tasks: Iterator[Task[JobResult | Failure]], scheduler: str | None, processes: int
+    backend: Backend,
+    tasks: Iterator[Task[JobResult | Failure]],
+    scheduler: str | None,
+    processes: int,
 ) -> backends.Results[JobResult | Failure]:
     if backend == "dask":
         assert scheduler is not None
         return backends.run_on_dask(tasks, scheduler)
-    return backends.run_on_ray(tasks, scheduler) if backend == "ray" else backends.run_local(tasks, processes)
+    return (
+        backends.run_on_ray(tasks, scheduler)
+        if backend == "ray"
+        else backends.run_local(tasks, processes)
+    )
 
 
 def _tasks(
@@ -125,13 +140,19 @@ def _tasks(
         if results.has(job):  # another machine finished it meanwhile
             advance(1)
         else:
-            yield Task(number, partial(run_job, job, study.inputs(job), engine, threads, gosta.__version__))
+            yield Task(
+                number, partial(run_job, job, study.inputs(job), engine, threads, gosta.__version__)
+            )
 
 
-def run_job(job: Job, inputs: Mapping[str, Any], engine: str, threads: int, version: str) -> JobResult | Failure:
+def run_job(
+    job: Job, inputs: Mapping[str, Any], engine: str, threads: int, version: str
+) -> JobResult | Failure:
     """Run one job on a worker; return the reason in one line if it fails."""
     if gosta.__version__ != version:
-        return Failure(f"a worker has gosta {gosta.__version__}, not {version}; install the same version everywhere")
+        return Failure(
+            f"a worker has gosta {gosta.__version__}, not {version}; install the same version everywhere"
+        )
     try:
         with machine.limit_cores(threads), progress.silent():
             given = {**{name: job[name] for name in job.settings if name not in NAMED}, **inputs}

@@ -40,11 +40,15 @@ class Key(NamedTuple):
 
 
 def _integer(least: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST
+    return lambda value: (
+        isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST
+    )
 
 
 def _number(least: float, most: float) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+    return lambda value: (
+        isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+    )
 
 
 def _share(value: Any) -> bool:
@@ -67,35 +71,75 @@ KEYS = {
     "data": Key(_text, "a name from 'gosta datasets' or a file", "string", True),
     "statistic": Key(_text, "a name from 'gosta statistics' or FILE.py:NAME", "string", True),
     "graph": Key(
-        _text, "a family of graphs, such as torus or watts-strogatz:k=8, or an edge-list file", "string", True
+        _text,
+        "a family of graphs, such as torus or watts-strogatz:k=8, or an edge-list file",
+        "string",
+        True,
     ),
     "protocol": Key(_text, "a name from 'gosta protocols'", "string", True, protocols.DEFAULT),
     "n": Key(_integer(2), "a whole number of rows, 2 or more", "int64", True),
     "nodes": Key(_integer(2), "a whole number of nodes, 2 or more", "int64", True),
-    "by": Key(lambda value: isinstance(value, str), f'{COLUMN}, or "" for rows at random nodes', "string", True),
-    "deal": Key(lambda value: value in list(DEALS), " or ".join(f'"{name}"' for name in DEALS), "string", True),
-    "homophily": Key(_number(0, 1), "a share of the nodes, from 0 to 1", "float64", True, is_share=True),
-    "loss": Key(_number(0, ALMOST_ONE), "a probability below 1, such as 0.1", "float64", True, is_share=True),
-    "away": Key(_number(0, ALMOST_ONE), "a share of the nodes below 1, such as 0.05", "float64", True, is_share=True),
+    "by": Key(
+        lambda value: isinstance(value, str),
+        f'{COLUMN}, or "" for rows at random nodes',
+        "string",
+        True,
+    ),
+    "deal": Key(
+        lambda value: value in list(DEALS),
+        " or ".join(f'"{name}"' for name in DEALS),
+        "string",
+        True,
+    ),
+    "homophily": Key(
+        _number(0, 1), "a share of the nodes, from 0 to 1", "float64", True, is_share=True
+    ),
+    "loss": Key(
+        _number(0, ALMOST_ONE), "a probability below 1, such as 0.1", "float64", True, is_share=True
+    ),
+    "away": Key(
+        _number(0, ALMOST_ONE),
+        "a share of the nodes below 1, such as 0.05",
+        "float64",
+        True,
+        is_share=True,
+    ),
     "away_for": Key(_number(1, LARGEST), "a number of exchanges, 1 or more", "float64", True),
-    "until": Key(_share, "a relative error between 0 and 1, such as 0.01", "float64", True, is_share=True),
-    "interval": Key(_share, "a confidence level between 0 and 1, such as 0.95", "float64", True, is_share=True),
+    "until": Key(
+        _share, "a relative error between 0 and 1, such as 0.01", "float64", True, is_share=True
+    ),
+    "interval": Key(
+        _share, "a confidence level between 0 and 1, such as 0.95", "float64", True, is_share=True
+    ),
     "seed": Key(_integer(0), "a whole number, not negative", "int64", True, 0),
     "seeds": Key(_integer(1), f"a number of seeds: {COUNT}"),
     "iterations": Key(_integer(1), COUNT, "int64"),
     "iterations_per_node": Key(_integer(1), COUNT),
     "runs": Key(_integer(1), COUNT, "int64", default=10),
     "checkpoints": Key(_integer(1), COUNT, "int64", default=100),
-    "spacing": Key(lambda value: value in ("linear", "log"), '"linear" or "log"', "string", default="linear"),
+    "spacing": Key(
+        lambda value: value in ("linear", "log"), '"linear" or "log"', "string", default="linear"
+    ),
     "partition": Key(_iterations, "two iterations, [FROM, TO]", "string"),
-    "columns": Key(lambda value: _text(value) or _texts(value), f"{COLUMN}, or a list of such", "string"),
+    "columns": Key(
+        lambda value: _text(value) or _texts(value), f"{COLUMN}, or a list of such", "string"
+    ),
     "label": Key(_text, COLUMN, "string"),
     "score": Key(_text, COLUMN, "string"),
-    "drop_missing": Key(lambda value: isinstance(value, bool), "true or false", "bool_", default=False),
-    "options": Key(lambda value: isinstance(value, dict), "options of the statistics", "string", default={}),
+    "drop_missing": Key(
+        lambda value: isinstance(value, bool), "true or false", "bool_", default=False
+    ),
+    "options": Key(
+        lambda value: isinstance(value, dict), "options of the statistics", "string", default={}
+    ),
 }
 AXES = tuple(name for name, key in KEYS.items() if key.is_axis)
-NAMED = ("data", "statistic", "graph", "protocol")  # axes whose values are names of something that has to be loaded
+NAMED = (
+    "data",
+    "statistic",
+    "graph",
+    "protocol",
+)  # axes whose values are names of something that has to be loaded
 EXCLUSIVE = [("iterations", "iterations_per_node"), ("seed", "seeds")]
 
 
@@ -106,8 +150,12 @@ def _texts(value: Any) -> bool:
 def describe(settings: Mapping[str, Any]) -> str:
     """Return a combination of settings in words, for messages."""
     protocol = settings["protocol"] + (f" on {settings['graph']}" if settings["graph"] else "")
-    others = [name for name in AXES if name not in (*NAMED, "seed") and settings.get(name) is not None]
-    parts = [f"{name} = {setting_text(name, settings[name])}" for name in others] + [f"seed {settings['seed']}"]
+    others = [
+        name for name in AXES if name not in (*NAMED, "seed") and settings.get(name) is not None
+    ]
+    parts = [f"{name} = {setting_text(name, settings[name])}" for name in others] + [
+        f"seed {settings['seed']}"
+    ]
     return ", ".join([f"{settings['statistic']} of {settings['data']}", protocol, *parts])
 
 
@@ -119,15 +167,25 @@ def setting_text(name: str, value: Any) -> str:
     """
     if value is None or isinstance(value, str):
         return value or NONE
-    return percent(value, "g") if KEYS[name].is_share else f"{int(value):,}" if value == int(value) else f"{value:g}"
+    return (
+        percent(value, "g")
+        if KEYS[name].is_share
+        else f"{int(value):,}"
+        if value == int(value)
+        else f"{value:g}"
+    )
 
 
 @dataclass(frozen=True)
 class Job:
     """One combination of settings, from which its numbers follow."""
 
-    settings: Mapping[str, Any]  # by the names of `KEYS`; data, statistic, graph and protocol by theirs; None: not set
-    content: Mapping[str, str]  # digests of what the user's names stand for: when a file changes, its jobs run again
+    settings: Mapping[
+        str, Any
+    ]  # by the names of `KEYS`; data, statistic, graph and protocol by theirs; None: not set
+    content: Mapping[
+        str, str
+    ]  # digests of what the user's names stand for: when a file changes, its jobs run again
 
     def __getitem__(self, name: str) -> Any:
         return self.settings.get(name)
@@ -143,7 +201,9 @@ class Job:
         return describe(self.settings)
 
 
-Loaded = Mapping[tuple[str, str], Any]  # values of `NAMED` by setting and name, where workers possibly cannot load them
+Loaded = Mapping[
+    tuple[str, str], Any
+]  # values of `NAMED` by setting and name, where workers possibly cannot load them
 
 
 @dataclass(frozen=True)
@@ -184,7 +244,9 @@ def make_study(given: Mapping[str, Any], source: Source, values: Loaded | None =
     settings = _validate(dict(given), source)
     axes = {name: settings[name] for name in AXES}
     if (count := math.prod(map(len, axes.values()))) > MAX_JOBS:
-        raise InputError(f"{source.where}{count:,} jobs are more than {MAX_JOBS:,}; split the study into several")
+        raise InputError(
+            f"{source.where}{count:,} jobs are more than {MAX_JOBS:,}; split the study into several"
+        )
     loaded, digests = dict(values or {}), dict[tuple[str, str], str]()
     for at in [(key, name) for key in NAMED for name in axes[key] if name is not None]:
         if at not in loaded:
@@ -196,13 +258,17 @@ def make_study(given: Mapping[str, Any], source: Source, values: Loaded | None =
                 digests[at] = hashlib.sha256(file.read_bytes()).hexdigest()
     digests |= {at: digest(value) for at, value in loaded.items() if at not in digests}
     options = _options(
-        source, settings["options"], {name: loaded.get(("statistic", name)) for name in axes["statistic"]}
+        source,
+        settings["options"],
+        {name: loaded.get(("statistic", name)) for name in axes["statistic"]},
     )
     rest = {name: value for name, value in settings.items() if name not in (*axes, "seeds")}
     jobs = []
     for combination in itertools.product(*axes.values()):
         chosen = dict(zip(axes, combination, strict=True))
-        content = {name: digests[name, chosen[name]] for name in NAMED if (name, chosen[name]) in digests}
+        content = {
+            name: digests[name, chosen[name]] for name in NAMED if (name, chosen[name]) in digests
+        }
         jobs.append(Job({**chosen, **rest, "options": options[chosen["statistic"]]}, content))
     return Study(jobs, loaded)
 
@@ -215,7 +281,10 @@ def _load_data(name: str, folder: Path) -> tuple[Path | None, Any]:
 
 def _load_graph(name: str, folder: Path) -> tuple[Path | None, Any]:
     if is_changing(name):
-        parts = [(one, one if one == REPEAT else _load_graph(one, folder)[1], at) for one, at in parse_changing(name)]
+        parts = [
+            (one, one if one == REPEAT else _load_graph(one, folder)[1], at)
+            for one, at in parse_changing(name)
+        ]
         has_files = any(found not in (None, REPEAT) for _, found, _ in parts)
         return None, [(found or one, at) for one, found, at in parts] if has_files else None
     if graphs.is_family(name):
@@ -229,7 +298,11 @@ def _load_statistic(name: str, folder: Path) -> tuple[Path | None, Any]:
     if "," in name:
         raise InputError(f"{name!r}: a job is of one statistic; give a list of several")
     reference, found = split_reference(name), load_statistic(name, folder)
-    return (folder / reference[0], found) if reference else (None, None if found.is_built_in else found)
+    return (
+        (folder / reference[0], found)
+        if reference
+        else (None, None if found.is_built_in else found)
+    )
 
 
 def _load_protocol(name: str, _: Path) -> tuple[Path | None, Any]:
@@ -237,7 +310,12 @@ def _load_protocol(name: str, _: Path) -> tuple[Path | None, Any]:
     return None, None
 
 
-LOADERS = {"data": _load_data, "statistic": _load_statistic, "graph": _load_graph, "protocol": _load_protocol}
+LOADERS = {
+    "data": _load_data,
+    "statistic": _load_statistic,
+    "graph": _load_graph,
+    "protocol": _load_protocol,
+}
 
 
 def _file(folder: Path, name: str, kind: str, registry: Collection[str]) -> Path | None:
@@ -260,7 +338,9 @@ def _parse(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"cannot read {path}: it is not text in UTF-8") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f'{path} is not TOML: {error}; a line is like graph = ["torus", "complete"]') from error
+        raise InputError(
+            f'{path} is not TOML: {error}; a line is like graph = ["torus", "complete"]'
+        ) from error
 
 
 def _validate(given: dict[str, Any], source: Source) -> dict[str, Any]:
@@ -273,13 +353,17 @@ def _validate(given: dict[str, Any], source: Source) -> dict[str, Any]:
         for one in values:
             if not key.is_valid(one):
                 more = ", or a list of such" if key.is_axis else ""
-                raise InputError(f"{source.where}{name} = {_toml(one)} must be {key.description}{more}")
+                raise InputError(
+                    f"{source.where}{name} = {_toml(one)} must be {key.description}{more}"
+                )
         if not values:
             raise InputError(f"{source.where}{name} = [] is empty; give {key.description}")
         given[name] = list(dict.fromkeys(values)) if key.is_axis else value
     for one, other in EXCLUSIVE:
         if one in given and other in given:
-            raise InputError(f"{source.where}{one} and {other} exclude each other; give one of them")
+            raise InputError(
+                f"{source.where}{one} and {other} exclude each other; give one of them"
+            )
     for name in ("data", "statistic"):
         if name not in given:
             raise InputError(f"{source.where}{name} is missing; give {KEYS[name].description}")
@@ -289,7 +373,9 @@ def _validate(given: dict[str, Any], source: Source) -> dict[str, Any]:
         given["by"] = [column or None for column in given["by"]]
     if isinstance(given.get("columns"), str):
         given["columns"] = [given["columns"]]
-    return {name: [key.default] if key.is_axis else key.default for name, key in KEYS.items()} | given
+    return {
+        name: [key.default] if key.is_axis else key.default for name, key in KEYS.items()
+    } | given
 
 
 def _unknown_key(name: str, value: Any) -> InputError:
@@ -297,7 +383,9 @@ def _unknown_key(name: str, value: Any) -> InputError:
     families = [family for family, one in graphs.GRAPHS.items() if name in one.parameters]
     if not families:
         return unknown("key", name, KEYS)
-    shown = ", ".join(f'"{families[0]}:{name}={one}"' for one in (value if isinstance(value, list) else [value]))
+    shown = ", ".join(
+        f'"{families[0]}:{name}={one}"' for one in (value if isinstance(value, list) else [value])
+    )
     subject = f"{name} is a parameter of {' and '.join(families)}"
     return InputError(f"unknown key {name!r}; {subject}: write graph = [{shown}]")
 
@@ -315,7 +403,9 @@ def _errors_name(source: Source, key: str) -> Iterator[None]:
         raise InputError(f"{source.where}{with_key(key, error)}") from None
 
 
-def _options(source: Source, given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _options(
+    source: Source, given: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
     """Return the options of each statistic; reject an option that no statistic has."""
     known = {name: (found or statistics.find(name)).options for name, found in own.items()}
     for option in given:

@@ -38,7 +38,10 @@ def records(jobs: Sequence[Job], frame: pd.DataFrame, failed: Mapping[str, str])
                     "options": dict(job["options"]),
                     "runs": job["runs"],
                     "iterations": int(first["iteration"]),
-                    **{name: value[0] if len(value) == 1 else value for name, value in values.items()},
+                    **{
+                        name: value[0] if len(value) == 1 else value
+                        for name, value in values.items()
+                    },
                     "error": float(first["error"]),
                     "spread": float(first["spread"]),
                     "relative": bool(first["relative"]),
@@ -82,7 +85,9 @@ def table(records: Sequence[Record], swept: Sequence[str]) -> tuple[str, list[li
     if not finished:
         return "", []
     varied = list(swept)
-    shared = [f"{name} {setting_text(name, finished[0][name])}" for name in _shared(finished, varied)]
+    shared = [
+        f"{name} {setting_text(name, finished[0][name])}" for name in _shared(finished, varied)
+    ]
     if "seed" in varied and len(finished) > MAX_LINES:
         varied.remove("seed")
         shared.append(f"means over {len({record['seed'] for record in finished})} seeds")
@@ -94,7 +99,9 @@ def table(records: Sequence[Record], swept: Sequence[str]) -> tuple[str, list[li
     for values, group in groups.items():
         relative = all(record["relative"] for record in group)
         errors = [numbers.error(_mean(group, name), relative) for name in ("error", "spread")]
-        counts = [numbers.count(_mean(group, name)) for name in ("units", *["stopped"] * has_stopped)]
+        counts = [
+            numbers.count(_mean(group, name)) for name in ("units", *["stopped"] * has_stopped)
+        ]
         rows.append([*map(setting_text, varied, values), *errors, *counts])
     return ", ".join(shared), rows
 
@@ -109,4 +116,8 @@ def _shared(finished: Sequence[Record], varied: Sequence[str]) -> list[str]:
     if all(record["nodes"] == record["n"] for record in finished) and "nodes" in names:
         names.remove("nodes")
     first = finished[0]
-    return [name for name in names if first[name] is not None and all(one[name] == first[name] for one in finished)]
+    return [
+        name
+        for name in names
+        if first[name] is not None and all(one[name] == first[name] for one in finished)
+    ]

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-NUMBERS = ("error", "spread", "units", "estimate", "exact", "low", "high")  # that vary with the checkpoint
+NUMBERS = (
+    "error",
+    "spread",
+    "units",
+    "estimate",
+    "exact",
+    "low",
+    "high",
+)  # that vary with the checkpoint
 
 
 class SweepResult:
@@ -69,7 +77,9 @@ class SweepResult:
         settings = {job.key: job.settings for job in self._study.jobs}
         frame = self._frame.assign(checkpoint=self._frame.groupby(["job", "component"]).cumcount())
         order: dict[str, list[Any]] = {}
-        for name in self._study.swept:  # as they were given: `n` and `nodes` of the results are those that were used
+        for name in (
+            self._study.swept
+        ):  # as they were given: `n` and `nodes` of the results are those that were used
             frame[name] = [_label(settings[key][name]) for key in frame["job"]]
             order[name] = list(dict.fromkeys(_label(job[name]) for job in self._study.jobs))
         dimensions = [*self._study.swept, *["component"] * (frame["component"].nunique() > 1)]
@@ -83,7 +93,9 @@ class SweepResult:
         if has_stopped:
             jobs = frame.drop_duplicates("job")
             swept = self._study.swept
-            data["stopped"] = jobs.set_index(swept)["stopped"].to_xarray() if swept else jobs["stopped"].iloc[0]
+            data["stopped"] = (
+                jobs.set_index(swept)["stopped"].to_xarray() if swept else jobs["stopped"].iloc[0]
+            )
         return data.transpose(*self._study.swept, "checkpoint", ...).reindex(order)
 
     def plot(self, against: str | None = None) -> Any:
@@ -180,7 +192,9 @@ def sweep(
     if isinstance(data, str | Path) and Path(data).suffix == ".toml":
         if statistic is not None or given:
             names = ", ".join([*["statistic"] * (statistic is not None), *given])
-            raise InputError(f"{names}: the study {data} has all settings; write them there, or give no study")
+            raise InputError(
+                f"{names}: the study {data} has all settings; write them there, or give no study"
+            )
         study = read(data)
     else:
         plain, values = name_values({"data": data, "statistic": statistic} | given)
@@ -199,5 +213,7 @@ def _run(study: Study, folder: Path, where: Mapping[str, Any], is_kept: bool = T
         raise KeyboardInterrupt(kept if is_kept else "with out=FOLDER, finished jobs are kept")
     if len(outcome.failed) == len(study.jobs):
         reason = next(iter(outcome.failed.values()))
-        raise InputError(f"none of {numbers.count(len(study.jobs), 'job')} could be simulated: {reason}")
+        raise InputError(
+            f"none of {numbers.count(len(study.jobs), 'job')} could be simulated: {reason}"
+        )
     return SweepResult(study, outcome.results.frame(study.jobs), outcome.failed)

@@ -85,23 +85,40 @@ class Family(NamedTuple):
     def parameters(self) -> dict[str, type[int] | type[float]]:
         """Names of the parameters besides the number of nodes and the seed, and whether they are whole numbers."""
         known = inspect.signature(self.make).parameters.values()
-        return {p.name: int if p.annotation == "int" else float for p in known if p.name not in ("n", "seed")}
+        return {
+            p.name: int if p.annotation == "int" else float
+            for p in known
+            if p.name not in ("n", "seed")
+        }
 
 
 GRAPHS = {
     "complete": Family("All nodes are neighbours; not stored.", complete),
     "torus": Family(
-        "A grid with periodic borders (the paper's), four neighbours.", lambda n: torus(*sides("torus", n, 3))
+        "A grid with periodic borders (the paper's), four neighbours.",
+        lambda n: torus(*sides("torus", n, 3)),
     ),
-    "grid": Family("A grid with open borders: two to four neighbours.", lambda n: grid(*sides("grid", n, 2))),
+    "grid": Family(
+        "A grid with open borders: two to four neighbours.", lambda n: grid(*sides("grid", n, 2))
+    ),
     "cycle": Family("A ring.", cycle),
     "path": Family("A line.", path),
     "star": Family("One node in the middle, the only neighbour of all others.", star),
-    "hypercube": Family("The corners of a cube of log2(n) dimensions.", lambda n: hypercube(dimension(n))),
-    "watts-strogatz": Family("A ring of four neighbours, 30 % of the edges rewired.", watts_strogatz, is_random=True),
-    "erdos-renyi": Family("Pairs joined at random, 2 ln(n) neighbours on average.", erdos_renyi, is_random=True),
-    "random-regular": Family("Four neighbours each, drawn at random.", random_regular, is_random=True),
-    "barabasi-albert": Family("New nodes join two others, preferably of high degree.", barabasi_albert, is_random=True),
+    "hypercube": Family(
+        "The corners of a cube of log2(n) dimensions.", lambda n: hypercube(dimension(n))
+    ),
+    "watts-strogatz": Family(
+        "A ring of four neighbours, 30 % of the edges rewired.", watts_strogatz, is_random=True
+    ),
+    "erdos-renyi": Family(
+        "Pairs joined at random, 2 ln(n) neighbours on average.", erdos_renyi, is_random=True
+    ),
+    "random-regular": Family(
+        "Four neighbours each, drawn at random.", random_regular, is_random=True
+    ),
+    "barabasi-albert": Family(
+        "New nodes join two others, preferably of high degree.", barabasi_albert, is_random=True
+    ),
     "geometric": Family("Points on a square, joined when near.", geometric, is_random=True),
     "two-cliques": Family("Two complete halves joined by one edge: a bottleneck.", two_cliques),
 }
@@ -159,7 +176,11 @@ def parse_family(name: str) -> tuple[str, dict[str, float]]:
     for part in given.split(",") if colon else []:
         parameter, _, value = part.partition("=")
         if parameter not in known:
-            others = f"the parameters of {family} are {' and '.join(known)}" if known else f"{family} has none"
+            others = (
+                f"the parameters of {family} are {' and '.join(known)}"
+                if known
+                else f"{family} has none"
+            )
             raise InputError(f"graph = {name!r}: unknown parameter {parameter!r}; {others}")
         try:
             parameters[parameter] = known[parameter](value)
@@ -206,5 +227,7 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     graph = read(source) if isinstance(source, str | Path) else from_object(source)
     if n is not None and graph.n != n:
         names = f" ({shorten(graph.labels)})" if graph.labels else ""
-        raise SizeError.of(f"{graph.name} has {graph.n} nodes{names} where {n} are needed", [graph.n])
+        raise SizeError.of(
+            f"{graph.name} has {graph.n} nodes{names} where {n} are needed", [graph.n]
+        )
     return graph

@@ -20,7 +20,9 @@ from gosta.graphs.graph import Graph
 REPEAT = "repeat"
 FORM = "such as cycle,complete@20000 or day.csv,night.csv@5000,repeat@10000"
 CHANGE = re.compile(r"(.+)@(.*)")
-BETWEEN = re.compile(r",(?![^,:=@]*=)")  # a comma, but none between parameters of a family: k=8,p=0.1
+BETWEEN = re.compile(
+    r",(?![^,:=@]*=)"
+)  # a comma, but none between parameters of a family: k=8,p=0.1
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ class ChangingGraph:
     @property
     def changes(self) -> tuple[tuple[int, str], ...]:
         """Time and name of each graph after the first one."""
-        return tuple((start, graph.name) for start, graph in zip(self.starts, self.graphs, strict=True))[1:]
+        return tuple(
+            (start, graph.name) for start, graph in zip(self.starts, self.graphs, strict=True)
+        )[1:]
 
 
 def is_changing(source: object) -> bool:
@@ -71,7 +75,9 @@ def is_changing(source: object) -> bool:
     """
     if isinstance(source, str):
         return any(CHANGE.fullmatch(part) for part in BETWEEN.split(source)[1:])
-    pairs = isinstance(source, list | tuple) and all(isinstance(one, tuple) and len(one) == 2 for one in source)
+    pairs = isinstance(source, list | tuple) and all(
+        isinstance(one, tuple) and len(one) == 2 for one in source
+    )
     return pairs and bool(source) and not any(isinstance(graph, Number) for graph, _ in source)  # type: ignore[attr-defined]
 
 
@@ -86,16 +92,26 @@ def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
     """Return the graphs of a text such as "cycle,complete@20000", or of pairs of a graph and an iteration."""
     from gosta.graphs import load
 
-    pairs: list[tuple[Any, int]] = list(parse_changing(source) if isinstance(source, str) else source)
+    pairs: list[tuple[Any, int]] = list(
+        parse_changing(source) if isinstance(source, str) else source
+    )
     period = None
     if isinstance(pairs[-1][0], str) and pairs[-1][0] == REPEAT:
         period = pairs.pop()[1]
     starts = [start for _, start in pairs]
     ends = starts if period is None else [*starts, period]
-    if any(not isinstance(one, int) for one in ends) or starts[:1] != [0] or ends != sorted(set(ends)):
+    if (
+        any(not isinstance(one, int) for one in ends)
+        or starts[:1] != [0]
+        or ends != sorted(set(ends))
+    ):
         shown = ", ".join(map(str, ends))
-        raise InputError(f"graph: graphs change at {shown}; give iterations that begin with 0 and increase, {FORM}")
-    return ChangingGraph(tuple(starts), tuple(load(graph, n, seed).check() for graph, _ in pairs), period)
+        raise InputError(
+            f"graph: graphs change at {shown}; give iterations that begin with 0 and increase, {FORM}"
+        )
+    return ChangingGraph(
+        tuple(starts), tuple(load(graph, n, seed).check() for graph, _ in pairs), period
+    )
 
 
 def parse_changing(text: str) -> list[tuple[str, int]]:
@@ -108,9 +124,13 @@ def parse_changing(text: str) -> list[tuple[str, int]]:
     for k, part in enumerate(BETWEEN.split(text)):
         found = CHANGE.fullmatch(part)
         if found is None and k > 0:
-            raise InputError(f"graph = {text!r}: from which iteration on is {part!r} in force? Give it, {FORM}")
+            raise InputError(
+                f"graph = {text!r}: from which iteration on is {part!r} in force? Give it, {FORM}"
+            )
         is_number = found is not None and re.fullmatch("[0-9]+", found[2])
         if k > 0 and found is not None and not is_number:
-            raise InputError(f"graph = {text!r}: {found[2]!r} after @ must be a whole number of iterations, {FORM}")
+            raise InputError(
+                f"graph = {text!r}: {found[2]!r} after @ must be a whole number of iterations, {FORM}"
+            )
         pairs.append((found[1], int(found[2])) if found is not None and is_number else (part, 0))
     return pairs

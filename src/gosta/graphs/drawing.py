@@ -94,9 +94,17 @@ def _match_half_edges(rng: np.random.Generator, n: int, degree: int) -> Edges | 
         side = rng.integers(2, size=len(other))
         one = np.column_stack([ends[clashing, 0], ends[other, side]])
         two = np.column_stack([ends[clashing, 1], ends[other, 1 - side]])
-        new = np.concatenate([pair_numbers(one[:, 0], one[:, 1], n), pair_numbers(two[:, 0], two[:, 1], n)])
-        is_free = ((new >= 0) & _is_first(new) & ~_is_among(np.sort(number), new)).reshape(2, -1).all(axis=0)
-        for position, end, fresh in zip((clashing, other), (one, two), np.split(new, 2), strict=True):
+        new = np.concatenate(
+            [pair_numbers(one[:, 0], one[:, 1], n), pair_numbers(two[:, 0], two[:, 1], n)]
+        )
+        is_free = (
+            ((new >= 0) & _is_first(new) & ~_is_among(np.sort(number), new))
+            .reshape(2, -1)
+            .all(axis=0)
+        )
+        for position, end, fresh in zip(
+            (clashing, other), (one, two), np.split(new, 2), strict=True
+        ):
             ends[position[is_free]] = end[is_free]
             number[position[is_free]] = fresh[is_free]
     return None
@@ -124,7 +132,9 @@ def _grow(rng: Any, n: int, m: int, ends: NDArray[np.int32]) -> None:
 def grow(rng: np.random.Generator, n: int, m: int) -> Edges:
     """Draw a graph in which each new node joins m others, preferably those of high degree; compiled if it is large."""
     edges = np.empty((m * (n - m), 2), dtype=np.int32)
-    if edges.size <= MAX_PLAIN_ENDS or not compiler.is_available(edges.size, f"barabasi-albert on {n} nodes"):
+    if edges.size <= MAX_PLAIN_ENDS or not compiler.is_available(
+        edges.size, f"barabasi-albert on {n} nodes"
+    ):
         _grow(rng, n, m, edges.reshape(-1))
     else:
         text = "from __future__ import annotations\nimport numpy as np\n" + inspect.getsource(_grow)

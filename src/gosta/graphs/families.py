@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError
-from gosta.graphs.drawing import draw_regular, draw_ring, edges_between, grow, rewire, sample_distinct
+from gosta.graphs.drawing import (
+    draw_regular,
+    draw_ring,
+    edges_between,
+    grow,
+    rewire,
+    sample_distinct,
+)
 from gosta.graphs.graph import MAX_NODES, Edges, Graph, check_integer, pairs_from_numbers
 from gosta.graphs.sizes import SizeError
 from gosta.runtime import machine
@@ -105,7 +112,9 @@ def cycle(n: int) -> Graph:
     [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
     """
     node = _nodes("cycle", n, 3)
-    return _stored("cycle", len(node), [edges_between(node, np.roll(node, -1))], partial(_ring_spectrum, n))
+    return _stored(
+        "cycle", len(node), [edges_between(node, np.roll(node, -1))], partial(_ring_spectrum, n)
+    )
 
 
 def path(n: int) -> Graph:
@@ -126,7 +135,9 @@ def path(n: int) -> Graph:
     [[0, 1], [1, 2], [2, 3]]
     """
     node = _nodes("path", n, 2)
-    return _stored("path", len(node), [edges_between(node[:-1], node[1:])], partial(_line_spectrum, n))
+    return _stored(
+        "path", len(node), [edges_between(node[:-1], node[1:])], partial(_line_spectrum, n)
+    )
 
 
 def star(n: int) -> Graph:
@@ -170,7 +181,10 @@ def hypercube(dimension: int) -> Graph:
     """
     dimension = check_integer("hypercube", "dimension", dimension, 1)
     node = _nodes("hypercube", 1 << min(dimension, 40), 2, degree=dimension)
-    edges = [edges_between(low := node[node & bit == 0], low | bit) for bit in (1 << k for k in range(dimension))]
+    edges = [
+        edges_between(low := node[node & bit == 0], low | bit)
+        for bit in (1 << k for k in range(dimension))
+    ]
     return _stored("hypercube", len(node), edges, partial(_cube_spectrum, dimension))
 
 
@@ -193,12 +207,16 @@ def two_cliques(n: int) -> Graph:
     """
     n = _size("two-cliques", n, 2)
     if n % 2:
-        raise size_error("two-cliques", n, "cannot form two equal halves", lambda size: size % 2 == 0)
+        raise size_error(
+            "two-cliques", n, "cannot form two equal halves", lambda size: size % 2 == 0
+        )
     half = n // 2
     each = half * (half - 1) // 2
     machine.require_memory(2 * BYTES_PER_EDGE * each, f"two-cliques on {n} nodes")
     clique = pairs_from_numbers(np.arange(each), half)
-    return _stored("two-cliques", n, [clique, clique + np.int32(half), np.array([[half - 1, half]])])
+    return _stored(
+        "two-cliques", n, [clique, clique + np.int32(half), np.array([[half - 1, half]])]
+    )
 
 
 def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
@@ -234,7 +252,13 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
         raise SizeError.of(f"watts-strogatz: k = {k} neighbours on {n} nodes", [2 * half + 1])
     machine.require_memory(BYTES_PER_EDGE * n * half, f"watts-strogatz on {n} nodes")
     remedy = f"a k of at least {2 * half + 2}"
-    return _connected("watts-strogatz", n, seed, lambda rng: pairs_from_numbers(rewire(rng, n, half, p), n), remedy)
+    return _connected(
+        "watts-strogatz",
+        n,
+        seed,
+        lambda rng: pairs_from_numbers(rewire(rng, n, half, p), n),
+        remedy,
+    )
 
 
 def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
@@ -263,7 +287,9 @@ def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
     n = _size("erdos-renyi", n, 2)
     p = min(1.0, 2 * math.log(n) / n) if p is None else _probability("erdos-renyi", p)
     every = n * (n - 1) // 2
-    machine.require_memory(int(BYTES_PER_EDGE * p * every), f"erdos-renyi on {n} nodes with p = {p:.3g}")
+    machine.require_memory(
+        int(BYTES_PER_EDGE * p * every), f"erdos-renyi on {n} nodes with p = {p:.3g}"
+    )
 
     def draw(rng: np.random.Generator) -> Edges:
         return pairs_from_numbers(sample_distinct(rng, every, int(rng.binomial(every, p))), n)
@@ -302,10 +328,14 @@ def random_regular(n: int, degree: int = 4, seed: int = 0) -> Graph:
         why = f"cannot have the odd degree {degree}"
         raise size_error("random-regular", n, why, lambda size: size > degree and size % 2 == 0)
     if degree == 1 and n > 2:
-        raise InputError(f"random-regular: degree = 1 joins {n} nodes in pairs only; take a degree of at least 2")
+        raise InputError(
+            f"random-regular: degree = 1 joins {n} nodes in pairs only; take a degree of at least 2"
+        )
     machine.require_memory(BYTES_PER_EDGE * n * degree // 2, f"random-regular on {n} nodes")
     draw = draw_ring if degree == 2 else draw_regular
-    return _connected("random-regular", n, seed, lambda rng: draw(rng, n, degree), f"a degree above {degree}")
+    return _connected(
+        "random-regular", n, seed, lambda rng: draw(rng, n, degree), f"a degree above {degree}"
+    )
 
 
 def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> Graph:
@@ -368,7 +398,9 @@ def geometric(n: int, radius: float | None = None, seed: int = 0) -> Graph:
     if not 0 < radius < math.inf:
         raise InputError(f"geometric: radius = {radius} must be positive and finite")
     expected = n * n * min(1.0, math.pi * radius * radius) / 2
-    machine.require_memory(int(BYTES_PER_EDGE * (n + expected)), f"geometric on {n} nodes with radius = {radius:.3g}")
+    machine.require_memory(
+        int(BYTES_PER_EDGE * (n + expected)), f"geometric on {n} nodes with radius = {radius:.3g}"
+    )
 
     def draw(rng: np.random.Generator) -> Edges:
         spatial = require("scipy.spatial", "sim", "a geometric graph")
@@ -382,7 +414,9 @@ def dimension(n: int) -> int:
     """Return the dimension of the hypercube of n nodes."""
     n = _size("hypercube", n, 2)
     if n & (n - 1):
-        raise size_error("hypercube", n, "are not a power of two", lambda size: size & (size - 1) == 0)
+        raise size_error(
+            "hypercube", n, "are not a power of two", lambda size: size & (size - 1) == 0
+        )
     return n.bit_length() - 1
 
 
@@ -400,12 +434,16 @@ def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> Size
     """Return the error for a size that a family does not have, with the nearest sizes that it has."""
     below = next((size for size in range(n - 1, 1, -1) if fits(size)), None)
     above = next(size for size in range(n + 1, 2 * MAX_NODES) if fits(size))
-    return SizeError.of(f"{name}: {n} nodes {why}", [size for size in (below, above) if size is not None])
+    return SizeError.of(
+        f"{name}: {n} nodes {why}", [size for size in (below, above) if size is not None]
+    )
 
 
 def _square(n: int, least: int) -> tuple[int, int] | None:
     """Return the two factors of n that are nearest to each other."""
-    return next(((side, n // side) for side in range(math.isqrt(n), least - 1, -1) if n % side == 0), None)
+    return next(
+        ((side, n // side) for side in range(math.isqrt(n), least - 1, -1) if n % side == 0), None
+    )
 
 
 def _is_wide(found: tuple[int, int] | None) -> bool:
@@ -413,7 +451,9 @@ def _is_wide(found: tuple[int, int] | None) -> bool:
     return found is not None and found[1] <= 2 * found[0]
 
 
-def _connected(name: str, n: int, seed: int, draw: Callable[[np.random.Generator], Edges | None], remedy: str) -> Graph:
+def _connected(
+    name: str, n: int, seed: int, draw: Callable[[np.random.Generator], Edges | None], remedy: str
+) -> Graph:
     """Draw, each time with fresh randomness, until the graph is connected."""
     rng = _generator(name, seed)
     for _ in range(MAX_DRAWS):
@@ -464,11 +504,15 @@ def _line_spectrum(n: int) -> Floats:
     return 4 * np.sin(np.pi * np.arange(n) / (2 * n)) ** 2
 
 
-def _stored(name: str, n: int, parts: list[NDArray[Any]], spectrum: Callable[[], Floats] | None = None) -> Graph:
+def _stored(
+    name: str, n: int, parts: list[NDArray[Any]], spectrum: Callable[[], Floats] | None = None
+) -> Graph:
     return Graph(name, n, np.concatenate(parts).astype(np.int32, copy=False), spectrum=spectrum)
 
 
-def _rectangle(family: str, place: Edges, edges: list[Edges], spectrum: Callable[[int], Floats]) -> Graph:
+def _rectangle(
+    family: str, place: Edges, edges: list[Edges], spectrum: Callable[[int], Floats]
+) -> Graph:
     rows, columns = place.shape
     name = f"{family} {rows} x {columns}"
     return _stored(name, place.size, edges, partial(_product_spectrum, spectrum, rows, columns))
@@ -481,7 +525,10 @@ def _nodes(name: str, n: int, least: int, degree: int = 2) -> Edges:
 
 
 def _places(name: str, rows: int, columns: int, least: int) -> Edges:
-    rows, columns = check_integer(name, "rows", rows, least), check_integer(name, "columns", columns, least)
+    rows, columns = (
+        check_integer(name, "rows", rows, least),
+        check_integer(name, "columns", columns, least),
+    )
     return _nodes(name, rows * columns, 2, degree=4).reshape(rows, columns)
 
 

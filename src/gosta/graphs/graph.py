@@ -39,9 +39,15 @@ class Graph:
 
     name: str  # for messages, such as "torus 39 x 41"
     n: int  # number of nodes
-    edges: Edges | None  # m × 2 node numbers, each undirected edge once; None for the complete graph, never stored
-    weights: Floats | None = None  # rates at which the edges fire, positive; None when all are equal
-    spectrum: Callable[[], Floats] | None = None  # returns the n eigenvalues of the unweighted Laplacian, where known
+    edges: (
+        Edges | None
+    )  # m × 2 node numbers, each undirected edge once; None for the complete graph, never stored
+    weights: Floats | None = (
+        None  # rates at which the edges fire, positive; None when all are equal
+    )
+    spectrum: Callable[[], Floats] | None = (
+        None  # returns the n eigenvalues of the unweighted Laplacian, where known
+    )
     # Parent of each node in a spanning tree, where a protocol needs one (`gosta.graphs.tree`); -1: the root.
     parents: Integers | None = None
     labels: tuple[str, ...] = ()  # names of the nodes where the user's graph has them
@@ -51,7 +57,9 @@ class Graph:
         if self.edges is not None:
             object.__setattr__(self, "edges", np.ascontiguousarray(self.edges, dtype=np.int32))
         if self.weights is not None:
-            object.__setattr__(self, "weights", np.ascontiguousarray(self.weights, dtype=np.float64))
+            object.__setattr__(
+                self, "weights", np.ascontiguousarray(self.weights, dtype=np.float64)
+            )
 
     def __repr__(self) -> str:
         edges = f"{self.m} edge{'s' * (self.m != 1)}"
@@ -76,10 +84,14 @@ class Graph:
         """
         networkx = require("networkx", "networkx", "Graph.to_networkx")
         machine.require_memory(NETWORKX_BYTES_PER_EDGE * self.m, f"{self.name} as a networkx graph")
-        graph = networkx.complete_graph(self.n) if self.edges is None else networkx.empty_graph(self.n)
+        graph = (
+            networkx.complete_graph(self.n) if self.edges is None else networkx.empty_graph(self.n)
+        )
         graph.name = self.name
         if self.weights is not None and self.edges is not None:
-            graph.add_weighted_edges_from(zip(*self.edges.T.tolist(), self.weights.tolist(), strict=True))
+            graph.add_weighted_edges_from(
+                zip(*self.edges.T.tolist(), self.weights.tolist(), strict=True)
+            )
         elif self.edges is not None:
             graph.add_edges_from(self.edges.tolist())
         return graph
@@ -144,14 +156,20 @@ class Graph:
         """
         return self.draw_with_numbers(rng, size)[0]
 
-    def draw_with_numbers(self, rng: np.random.Generator, size: int) -> tuple[Edges, Integers | None]:
+    def draw_with_numbers(
+        self, rng: np.random.Generator, size: int
+    ) -> tuple[Edges, Integers | None]:
         """Draw the next edges to fire, and the number of each; None where edges are not stored."""
         if self.edges is None:
-            return self._draw_with_tree(rng, size) if self.parents is not None else _draw_pairs(rng, self.n, size), None
+            return self._draw_with_tree(rng, size) if self.parents is not None else _draw_pairs(
+                rng, self.n, size
+            ), None
         if self.weights is None:
             chosen = rng.integers(self.m, size=size)
         else:
-            chosen = np.searchsorted(self._cumulated, rng.random(size) * self._cumulated[-1], side="right")
+            chosen = np.searchsorted(
+                self._cumulated, rng.random(size) * self._cumulated[-1], side="right"
+            )
             np.minimum(chosen, self.m - 1, out=chosen)  # the product can round up to the end
         return self._joined.take(chosen).view(np.int32).reshape(size, 2), chosen
 
@@ -159,7 +177,9 @@ class Graph:
         """Draw pairs of the complete graph, some of them from its tree."""
         assert self.parents is not None
         drawn, pairs = rng.random(size), self.n * (self.n - 1) // 2
-        children = np.searchsorted(self.tree_cumulated, drawn / TREE_SHARE * self.tree_cumulated[-1], side="right")
+        children = np.searchsorted(
+            self.tree_cumulated, drawn / TREE_SHARE * self.tree_cumulated[-1], side="right"
+        )
         is_tree = children < self.n
         chosen = ((drawn - TREE_SHARE) / (1.0 - TREE_SHARE) * pairs).astype(np.int64)
         ends = pairs_from_numbers(np.clip(chosen, 0, pairs - 1), self.n)
@@ -173,7 +193,11 @@ class Graph:
 
     def edge_shares_of(self, chosen: Integers | None) -> Floats:
         """Return the shares of edges by their numbers; one number where it is the same for all."""
-        return self.edge_shares if chosen is None or len(self.edge_shares) == 1 else self.edge_shares.take(chosen)
+        return (
+            self.edge_shares
+            if chosen is None or len(self.edge_shares) == 1
+            else self.edge_shares.take(chosen)
+        )
 
     @functools.cached_property
     def _joined(self) -> Integers:
@@ -240,7 +264,9 @@ class Graph:
         sizes = self.components()
         if len(sizes) > 1:
             found = f"{len(sizes)} components of {_shorten(sizes)} nodes"
-            raise InputError(f"{self.name} is not connected: it has {found}; add edges, or take one component")
+            raise InputError(
+                f"{self.name} is not connected: it has {found}; add edges, or take one component"
+            )
         return self
 
 
@@ -271,7 +297,9 @@ def check_integer(name: str, argument: str, value: SupportsIndex, least: int) ->
     except TypeError:
         number = None
     if number is None or number < least:
-        raise InputError(f"{name}: {argument} = {value!r} must be a whole number of at least {least}")
+        raise InputError(
+            f"{name}: {argument} = {value!r} must be a whole number of at least {least}"
+        )
     return number
 
 
@@ -305,7 +333,9 @@ def _check_edges(edges: Edges, n: int, where: Callable[[int], str]) -> None:
     if len(outside):
         a, b = edges[outside[0]]
         wrong = a if not 0 <= a < n else b
-        raise InputError(f"{where(outside[0])}: there is no node {wrong}; the {n} nodes are numbered 0 to {n - 1}")
+        raise InputError(
+            f"{where(outside[0])}: there is no node {wrong}; the {n} nodes are numbered 0 to {n - 1}"
+        )
     number = pair_numbers(edges[:, 0], edges[:, 1], n)
     loops = np.flatnonzero(number < 0)
     if len(loops):
@@ -315,15 +345,21 @@ def _check_edges(edges: Edges, n: int, where: Callable[[int], str]) -> None:
         _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
         again = np.flatnonzero(first[inverse] != np.arange(len(number)))[0]
         before = where(first[inverse[again]])
-        raise InputError(f"{where(again)}: the same edge as {before}; give each edge once, in one direction")
+        raise InputError(
+            f"{where(again)}: the same edge as {before}; give each edge once, in one direction"
+        )
 
 
 def _check_weights(weights: Floats, m: int, name: str, where: Callable[[int], str]) -> None:
     if weights.shape != (m,):
-        raise InputError(f"{name}: weights of shape {weights.shape} for {m} edges; give one weight per edge")
+        raise InputError(
+            f"{name}: weights of shape {weights.shape} for {m} edges; give one weight per edge"
+        )
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
     if len(wrong):
-        raise InputError(f"{where(wrong[0])}: weight {weights[wrong[0]]} is not positive and finite")
+        raise InputError(
+            f"{where(wrong[0])}: weight {weights[wrong[0]]} is not positive and finite"
+        )
 
 
 def _shorten(sizes: Integers) -> str:

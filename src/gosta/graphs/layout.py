@@ -112,14 +112,18 @@ def _cube(n: int) -> Floats:
     places = np.zeros((n, 2))
     for k in range(n.bit_length() - 1):
         length, angle = 2.2 ** (k // 2), k % 2 * math.pi / 2 + 0.12 * (-1) ** (k // 2)
-        places += np.outer(np.arange(n) >> k & 1, [length * math.cos(angle), length * math.sin(angle)])
+        places += np.outer(
+            np.arange(n) >> k & 1, [length * math.cos(angle), length * math.sin(angle)]
+        )
     return places
 
 
 def _two_disks(n: int) -> Floats:
     """Return two disks side by side, with the nodes that are joined next to each other."""
     left = _disk(n // 2)
-    left = left @ _rotation(-math.atan2(left[-1, 1], left[-1, 0]))  # turns the last node, on the border, to the right
+    left = left @ _rotation(
+        -math.atan2(left[-1, 1], left[-1, 0])
+    )  # turns the last node, on the border, to the right
     return np.concatenate([left - [1.25, 0.0], [1.25, 0.0] - left[::-1]])
 
 
@@ -179,7 +183,9 @@ def _cells(n: int) -> int:
 
 def _upright(places: Floats) -> Floats:
     """Turn places so that they fill a rectangle as small as possible, its longer side horizontal."""
-    turned = [places @ _rotation(angle) for angle in np.linspace(0.0, math.pi / 2, 45, endpoint=False)]
+    turned = [
+        places @ _rotation(angle) for angle in np.linspace(0.0, math.pi / 2, 45, endpoint=False)
+    ]
     best = min(turned, key=lambda one: float(np.ptp(one, axis=0).prod()))
     width, height = np.ptp(best, axis=0)
     return best if width >= height else best @ _rotation(math.pi / 2)
@@ -194,7 +200,9 @@ class _Mesh:
 
     def __init__(self, n: int) -> None:
         self.side = _cells(n)
-        offset = np.fft.fftfreq(2 * self.side, 1 / (2 * self.side))  # twice as many, so that borders are not joined
+        offset = np.fft.fftfreq(
+            2 * self.side, 1 / (2 * self.side)
+        )  # twice as many, so that borders are not joined
         x, y = np.meshgrid(offset, offset, indexing="ij")
         distance = np.maximum(np.hypot(x, y), 1.0)
         self.kernels = [np.fft.rfft2(axis / distance**3) for axis in (x, y)]
@@ -209,12 +217,18 @@ class _Mesh:
         first = corner[:, 0] * self.side + corner[:, 1]
         corners = [first, first + self.side, first + 1, first + self.side + 1]
         shares = [(1 - right) * (1 - up), right * (1 - up), (1 - right) * up, right * up]
-        mass = np.bincount(np.concatenate(corners), np.concatenate([masses * share for share in shares]), self.side**2)
+        mass = np.bincount(
+            np.concatenate(corners),
+            np.concatenate([masses * share for share in shares]),
+            self.side**2,
+        )
         padded = np.fft.rfft2(mass.reshape(self.side, self.side), s=(2 * self.side, 2 * self.side))
         force = np.empty_like(places)
         for axis, kernel in enumerate(self.kernels):
             field = np.fft.irfft2(padded * kernel)[: self.side, : self.side].ravel() / cell**2
-            force[:, axis] = sum(share * field[at] for at, share in zip(corners, shares, strict=True))
+            force[:, axis] = sum(
+                share * field[at] for at, share in zip(corners, shares, strict=True)
+            )
         return force
 
 
@@ -241,7 +255,9 @@ def _steps(graph: Graph, starts: Integers) -> Integers:
         node = reached % n
         degree = graph.degrees[node]
         within = np.arange(degree.sum()) - np.repeat(np.cumsum(degree) - degree, degree)
-        onward = np.repeat(reached - node, degree) + neighbours[np.repeat(first[node], degree) + within]
+        onward = (
+            np.repeat(reached - node, degree) + neighbours[np.repeat(first[node], degree) + within]
+        )
         onward = onward[steps[onward] < 0]
         distance += 1
         steps[onward] = distance  # marks them, which finds each once

@@ -29,7 +29,9 @@ def neighbouring_order(graph: Graph) -> Integers:
     one, two = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
     neighbours = sparse.csr_array((np.ones(len(one)), (one, two)), shape=(graph.n, graph.n))
     places, degrees = np.empty(graph.n), graph.degrees
-    places[csgraph.reverse_cuthill_mckee(sparse.csr_matrix(neighbours), symmetric_mode=True)] = np.arange(graph.n)
+    places[csgraph.reverse_cuthill_mckee(sparse.csr_matrix(neighbours), symmetric_mode=True)] = (
+        np.arange(graph.n)
+    )
     for _ in range(SMOOTHING_STEPS):
         places -= (degrees * places).sum() / degrees.sum()
         places = (places + neighbours @ places / degrees) / 2

@@ -15,7 +15,9 @@ from gosta.runtime.arrays import Floats
 from gosta.views.plots import matplotlib
 
 MAX_NODES = 10_000  # more dots than a screen has room for
-MAX_VECTORS = 2000  # dots or lines that are drawn as such in .svg and .pdf files; more are an image in them
+MAX_VECTORS = (
+    2000  # dots or lines that are drawn as such in .svg and .pdf files; more are an image in them
+)
 STUB = 0.4  # of the distance of neighbours: how far edges are drawn that leave a torus's border and come back opposite
 MAX_EDGES = 20_000  # lines beyond which a picture becomes a grey area, and slow to draw
 
@@ -23,7 +25,9 @@ MAX_EDGES = 20_000  # lines beyond which a picture becomes a grey area, and slow
 def check_drawable(graph: Graph) -> None:
     """Raise `InputError` if a graph has too many nodes for a picture."""
     if graph.n > MAX_NODES:
-        raise InputError(f"{graph.name} has {graph.n:,} nodes; pictures of networks have at most {MAX_NODES:,}")
+        raise InputError(
+            f"{graph.name} has {graph.n:,} nodes; pictures of networks have at most {MAX_NODES:,}"
+        )
 
 
 def new_axes(places: Floats, width: float, figure: Callable[[float, float], Any]) -> Any:
@@ -40,11 +44,22 @@ def draw_network(ax: Any, graph: Graph, places: Floats, **nodes: Any) -> Any:
     edges = edges_drawn(graph)
     opacity = min(0.8, 15 / math.sqrt(len(edges) + 1))
     draw_edges(ax, graph, places, edges, colors="0.5", linewidths=0.5, alpha=opacity)
-    style = {"s": node_area(ax, graph.n), "linewidths": 0, "zorder": 3, "rasterized": graph.n > MAX_VECTORS}
+    style = {
+        "s": node_area(ax, graph.n),
+        "linewidths": 0,
+        "zorder": 3,
+        "rasterized": graph.n > MAX_VECTORS,
+    }
     dots = ax.scatter(*places.T, **style | nodes)
-    middle, radius = (places.max(axis=0) + places.min(axis=0)) / 2, 1.04 * np.ptp(places, axis=0) / 2 + 0.02
+    middle, radius = (
+        (places.max(axis=0) + places.min(axis=0)) / 2,
+        1.04 * np.ptp(places, axis=0) / 2 + 0.02,
+    )
     radius += STUB * torus_step(graph, places)
-    ax.set(xlim=middle[0] + radius[0] * np.array([-1, 1]), ylim=middle[1] + radius[1] * np.array([-1, 1]))
+    ax.set(
+        xlim=middle[0] + radius[0] * np.array([-1, 1]),
+        ylim=middle[1] + radius[1] * np.array([-1, 1]),
+    )
     ax.set_aspect("equal")
     ax.set_axis_off()
     return dots
@@ -59,9 +74,14 @@ def draw_edges(ax: Any, graph: Graph, places: Floats, edges: Edges, **style: Any
         is_across = length > 1.5 * step
         outwards = STUB * step * (along / length[:, None])[is_across]
         first, second = lines[is_across].swapaxes(0, 1)
-        stubs = [np.stack([first, first - outwards], axis=1), np.stack([second, second + outwards], axis=1)]
+        stubs = [
+            np.stack([first, first - outwards], axis=1),
+            np.stack([second, second + outwards], axis=1),
+        ]
         lines = np.concatenate([lines[~is_across], *stubs])
-    drawn = matplotlib("collections").LineCollection(lines, rasterized=len(lines) > MAX_VECTORS, **style)
+    drawn = matplotlib("collections").LineCollection(
+        lines, rasterized=len(lines) > MAX_VECTORS, **style
+    )
     ax.add_collection(drawn, autolim=False)
 
 

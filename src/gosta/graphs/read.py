@@ -17,7 +17,16 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".edges")
-HEADINGS = {"source", "target", "from", "to", "src", "dst", "node1", "node2"}  # words that are not taken for nodes
+HEADINGS = {
+    "source",
+    "target",
+    "from",
+    "to",
+    "src",
+    "dst",
+    "node1",
+    "node2",
+}  # words that are not taken for nodes
 
 
 def read(path: str | Path) -> Graph:
@@ -94,12 +103,18 @@ def from_edges(
         raise InputError(f"{name}: an array of shape {ends.shape}; m × 2 node numbers are needed")
     if not len(ends):
         raise InputError(f"{name}: there are no edges")
-    if ends.dtype.kind not in "iuf" or (ends.dtype.kind == "f" and not (ends == np.floor(ends)).all()):
+    if ends.dtype.kind not in "iuf" or (
+        ends.dtype.kind == "f" and not (ends == np.floor(ends)).all()
+    ):
         raise InputError(f"{name}: node numbers must be whole numbers from 0")
     if ends.min() < 0 or ends.max() > MAX_NODES - 1:
-        raise InputError(f"{name}: node numbers run from {ends.min():g} to {ends.max():g}; they must be 0 to n - 1")
+        raise InputError(
+            f"{name}: node numbers run from {ends.min():g} to {ends.max():g}; they must be 0 to n - 1"
+        )
     size = int(ends.max()) + 1 if n is None else check_integer(name, "n", n, 2)
-    return Graph(name, size, ends.astype(np.int32), None if weights is None else _rates(weights, name)).check()
+    return Graph(
+        name, size, ends.astype(np.int32), None if weights is None else _rates(weights, name)
+    ).check()
 
 
 def from_networkx(graph: Any) -> Graph:
@@ -125,19 +140,25 @@ def from_networkx(graph: Any) -> Graph:
     """
     if graph.is_directed() or graph.is_multigraph():
         kind = "directed" if graph.is_directed() else "a multigraph"
-        raise InputError(f"the networkx graph is {kind}; networkx.Graph(g) makes an undirected, simple one of it")
+        raise InputError(
+            f"the networkx graph is {kind}; networkx.Graph(g) makes an undirected, simple one of it"
+        )
     number = {node: k for k, node in enumerate(graph.nodes)}
     triples = list(graph.edges(data="weight"))
     edges = np.array([[number[u], number[v]] for u, v, _ in triples], dtype=np.int32).reshape(-1, 2)
     without = [(u, v) for u, v, weight in triples if weight is None]
     if without and len(without) < len(triples):
-        raise InputError(f"the networkx graph has edges without a weight, such as {without[0]}; give it to all or none")
+        raise InputError(
+            f"the networkx graph has edges without a weight, such as {without[0]}; give it to all or none"
+        )
     name = str(graph.name or "networkx graph")
     weights = None if without or not triples else _rates([weight for *_, weight in triples], name)
     has_names = list(number) != list(range(len(number))) and all(
         isinstance(node, str | int | np.integer) for node in number
     )
-    made = Graph(name, len(number), edges, weights, labels=tuple(map(str, number)) if has_names else ())
+    made = Graph(
+        name, len(number), edges, weights, labels=tuple(map(str, number)) if has_names else ()
+    )
     return made.check(lambda k: f"{name}, edge {triples[k][0]!r} - {triples[k][1]!r}")
 
 
@@ -163,18 +184,24 @@ def from_scipy(matrix: Any) -> Graph:
     """
     sparse = require("scipy.sparse", "sim", "a graph from a sparse matrix")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"the matrix has shape {matrix.shape}; a graph needs as many rows as columns")
+        raise InputError(
+            f"the matrix has shape {matrix.shape}; a graph needs as many rows as columns"
+        )
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"the matrix holds {matrix.dtype}; edges need real numbers")
     both = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     both.sum_duplicates()
     both.eliminate_zeros()
     if (both != both.T).nnz:
-        raise InputError("the matrix is not symmetric; a graph is not directed, so give a[i, j] = a[j, i]")
+        raise InputError(
+            "the matrix is not symmetric; a graph is not directed, so give a[i, j] = a[j, i]"
+        )
     loops = np.flatnonzero(both.diagonal())
     if len(loops):
         i = loops[0]
-        raise InputError(f"the matrix has {both.diagonal()[i]:g} at [{i}, {i}]; leave self-loops out")
+        raise InputError(
+            f"the matrix has {both.diagonal()[i]:g} at [{i}, {i}]; leave self-loops out"
+        )
     upper = sparse.triu(both, k=1).tocoo()
     equal = not upper.nnz or (upper.data == upper.data[0]).all()
     graph = Graph("matrix", both.shape[0], np.column_stack([upper.row, upper.col]), upper.data)
@@ -193,8 +220,12 @@ def from_object(source: object) -> Graph:
         return from_scipy(source)
     array = _array(source, "edges")
     if array.ndim != 2 or array.shape[1] not in (2, 3):
-        remedy = "give a name, a file, m × 2 or m × 3 edges, a networkx graph or a scipy sparse matrix"
-        raise InputError(f"graph: {type(source).__name__} of shape {array.shape} is not a graph; {remedy}")
+        remedy = (
+            "give a name, a file, m × 2 or m × 3 edges, a networkx graph or a scipy sparse matrix"
+        )
+        raise InputError(
+            f"graph: {type(source).__name__} of shape {array.shape} is not a graph; {remedy}"
+        )
     return from_edges(array[:, :2], weights=array[:, 2] if array.shape[1] == 3 else None)
 
 
@@ -227,9 +258,13 @@ def _parse(path: Path) -> _Parsed:
     for line, fields in _rows(path):
         width = width or len(fields)
         if width not in (2, 3):
-            raise InputError(f"{path}, line {line}: {width} values; an edge is two nodes and perhaps a weight")
+            raise InputError(
+                f"{path}, line {line}: {width} values; an edge is two nodes and perhaps a weight"
+            )
         if len(fields) != width or not all(fields):
-            raise InputError(f"{path}, line {line}: {len([*filter(None, fields)])} values where {width} are expected")
+            raise InputError(
+                f"{path}, line {line}: {len([*filter(None, fields)])} values where {width} are expected"
+            )
         parsed.lines.append(line)
         parsed.ends.append(position.setdefault(fields[0], len(position)))
         parsed.ends.append(position.setdefault(fields[1], len(position)))
@@ -281,13 +316,17 @@ def _node_numbers(parsed: _Parsed, path: Path) -> Integers:
         return np.arange(len(values))
     number = np.array(values, dtype=np.float64)
     if number.min() < 0 or number.max() >= MAX_NODES:
-        raise InputError(f"{path}: node numbers run from {number.min():g} to {number.max():g}; they must be 0 to n - 1")
+        raise InputError(
+            f"{path}: node numbers run from {number.min():g} to {number.max():g}; they must be 0 to n - 1"
+        )
     nodes = number.astype(np.int64)
     known = np.unique(nodes)
     if len(known) <= known[-1]:
         missing = int(np.flatnonzero(known != np.arange(len(known)))[0])
         remedy = "number the nodes 0 to n - 1, or name them"
-        raise InputError(f"{path}: node {missing} has no edge though node {known[-1]} has; {remedy}")
+        raise InputError(
+            f"{path}: node {missing} has no edge though node {known[-1]} has; {remedy}"
+        )
     return nodes
 
 

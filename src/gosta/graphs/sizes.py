@@ -19,10 +19,14 @@ class SizeError(InputError):
         """Return the error with advice on an argument, or on the "rows" of data, in Python and on the command line."""
         advice = "take another graph, such as complete"
         if sizes:
-            near = f"the nearest sizes are {' and '.join(map(str, sizes))}: " if len(sizes) > 1 else ""
+            near = (
+                f"the nearest sizes are {' and '.join(map(str, sizes))}: " if len(sizes) > 1 else ""
+            )
             way_out = f"{argument}={sizes[0]} (--{argument} {sizes[0]})"
             if argument == "rows":
-                way_out = f"the first {sizes[0]} rows (--n {sizes[0]}; in Python data.head({sizes[0]}))"
+                way_out = (
+                    f"the first {sizes[0]} rows (--n {sizes[0]}; in Python data.head({sizes[0]}))"
+                )
             advice = f"{near}take {way_out}, or another graph"
         error = cls(f"{problem}; {advice}")
         error.problem, error.sizes = problem, tuple(sizes)

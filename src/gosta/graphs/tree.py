@@ -41,7 +41,9 @@ def with_tree(graph: Graph) -> Graph:
         return graph  # draws accordingly
     assert graph.parents is not None
     (one, two), is_tree = graph.edges.T, tree_edges(graph)
-    rates = graph.rates * np.where(is_tree, tree_rates(graph.parents)[np.where(graph.parents[one] == two, one, two)], 1)
+    rates = graph.rates * np.where(
+        is_tree, tree_rates(graph.parents)[np.where(graph.parents[one] == two, one, two)], 1
+    )
     given, found = float(graph.rates.sum()), float(rates[is_tree].sum())
     share = max(TREE_SHARE, float(graph.rates[is_tree].sum()) / given)
     rates[is_tree] *= share * given / found

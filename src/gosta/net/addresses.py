@@ -10,7 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 from gosta.errors import InputError
 
-NAME_PATTERN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")  # a label of a DNS name, for certificates
+NAME_PATTERN = re.compile(
+    r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
+)  # a label of a DNS name, for certificates
 OUTBOUND = "outbound"  # instead of a host: the node only dials out
 ALL_INTERFACES = ("0.0.0.0", "::")  # hosts where one can listen, and which nobody can dial
 NAME_RULE = "at most 63 letters a-z, digits, '-' and '_', a letter or digit first and last"
@@ -99,7 +101,9 @@ def parse_host(text: str) -> str:
     try:
         parse(str(Address(host, 1)))
     except InputError:
-        raise InputError(f"host = {text!r} must be a name or an IP address, without a port") from None
+        raise InputError(
+            f"host = {text!r} must be a name or an IP address, without a port"
+        ) from None
     require_reachable("host", text, host)
     return host
 
@@ -107,7 +111,9 @@ def parse_host(text: str) -> str:
 def require_reachable(field: str, given: str, host: str) -> None:
     """Raise `InputError` for a host that stands for all interfaces of a machine."""
     if host in ALL_INTERFACES:
-        raise InputError(f"{field} = {given!r} is nothing that neighbours can dial; give a name or an IP address")
+        raise InputError(
+            f"{field} = {given!r} is nothing that neighbours can dial; give a name or an IP address"
+        )
 
 
 def everywhere(host: str, port: int) -> Address:

@@ -44,7 +44,9 @@ def read_agreements(folder: Path) -> Agreements:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     if len(content) > MAX_BYTES:
-        raise InputError(f"{path} has more than {MAX_BYTES >> 20} MiB, the limit for agreements; {HINT}")
+        raise InputError(
+            f"{path} has more than {MAX_BYTES >> 20} MiB, the limit for agreements; {HINT}"
+        )
     try:
         found = msgspec.json.decode(content, type=Agreements)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -66,7 +68,12 @@ def set_leaving(folder: Path, leaves: bool, name: str = "") -> Agreements:
     old = msgspec.structs.replace(read_agreements(folder), leaves=leaves)
     if leaves or not name:
         return _write(folder, old, [name] if name else [])
-    return _write(folder, msgspec.structs.replace(old, sites={one: at for one, at in old.sites.items() if one != name}))
+    return _write(
+        folder,
+        msgspec.structs.replace(
+            old, sites={one: at for one, at in old.sites.items() if one != name}
+        ),
+    )
 
 
 def check_sites(names: Iterable[str]) -> None:
@@ -84,5 +91,9 @@ def _write(folder: Path, old: Agreements, names: Iterable[str] = ()) -> Agreemen
             f"{len(sites):,} sites are more than the limit of {MAX_SITES:,} in {folder / AGREED_FILE}; {HINT}"
         )
     new = msgspec.structs.replace(old, sites=sites)
-    write_atomically(folder / AGREED_FILE, msgspec.json.format(msgspec.json.encode(new), indent=1) + b"\n", mode=0o600)
+    write_atomically(
+        folder / AGREED_FILE,
+        msgspec.json.format(msgspec.json.encode(new), indent=1) + b"\n",
+        mode=0o600,
+    )
     return new

@@ -55,15 +55,23 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     columns: tuple[str, ...] = ()  # these columns,
     label: str | None = None  # this label
     score: str | None = None  # and this score are read from them
-    classes: tuple[str | int | float, ...] = ()  # of all sites, in order: one site need not have them all
+    classes: tuple[
+        str | int | float, ...
+    ] = ()  # of all sites, in order: one site need not have them all
     drop_missing: bool = False  # leave out rows with missing values
     until: float = 0.0  # relative error, such as 0.01, from which on nodes initiate no exchanges; 0: they never stop
-    private: PrivateSettings | None = None  # of private sums, where no row leaves a site; None: rows are exchanged
+    private: PrivateSettings | None = (
+        None  # of private sums, where no row leaves a site; None: rows are exchanged
+    )
 
     @property
     def row_widths(self) -> tuple[int, ...]:
         """Numbers of each encoding in the rows of data files; (0,): files are tables."""
-        return (self.encoded_columns,) if isinstance(self.encoded_columns, int) else self.encoded_columns
+        return (
+            (self.encoded_columns,)
+            if isinstance(self.encoded_columns, int)
+            else self.encoded_columns
+        )
 
 
 class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,11 +87,17 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exchanges_per_second: float = 10.0  # that it initiates, on average
     max_exchanges_per_second: float = 1000.0  # that it takes part in; above that it answers "busy"
     durable: bool = False  # whether the journal survives a loss of power, not only of the process
-    epoch_seconds: float = 0.0  # after which a new epoch starts; 0: only when rows, neighbours or settings changed
+    epoch_seconds: float = (
+        0.0  # after which a new epoch starts; 0: only when rows, neighbours or settings changed
+    )
     tls: bool = True
-    keep_exchanges: int = 100_000  # of the epoch that the journal keeps at least, for verify and replay
+    keep_exchanges: int = (
+        100_000  # of the epoch that the journal keeps at least, for verify and replay
+    )
     secure_delete: bool = False  # whether what the journal deletes is overwritten on the disk
-    max_disclosures: int = 0  # to neighbours of each of its rows, counted once for a neighbour and epoch; 0: no limit
+    max_disclosures: int = (
+        0  # to neighbours of each of its rows, counted once for a neighbour and epoch; 0: no limit
+    )
     # How the data file is read, as by the options of the same names; which of them count depends on its suffix.
     sep: str | None = None  # between values; None: found in the first line
     decimal: str = "."
@@ -94,7 +108,13 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def format(self) -> Format:
         """How the data file is read."""
-        return Format("\t" if self.sep == "tab" else self.sep, self.decimal, self.encoding, self.header, self.sheet)
+        return Format(
+            "\t" if self.sep == "tab" else self.sep,
+            self.decimal,
+            self.encoding,
+            self.header,
+            self.sheet,
+        )
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -126,15 +146,21 @@ def read_network(path: Path) -> NetworkConfig:
     return _read(path, NetworkConfig, MAX_NETWORK_FILE_BYTES, _check_network)
 
 
-def _read(path: Path, kind: type[Config], max_bytes: int, check: Callable[[Config], None]) -> Config:
+def _read(
+    path: Path, kind: type[Config], max_bytes: int, check: Callable[[Config], None]
+) -> Config:
     try:
         values = read_toml(path, max_bytes, FIX_HINT)
     except FileNotFoundError:
         if path.name == NODE_FILE and (path.parent / NETWORK_FILE).exists():
-            nodes = shorten([str(file.parent) for file in sorted(path.parent.glob(f"*/{NODE_FILE}"))])
+            nodes = shorten(
+                [str(file.parent) for file in sorted(path.parent.glob(f"*/{NODE_FILE}"))]
+            )
             why = f"{path.parent} is a network's folder; name that of a node"
             raise InputError(f"{why}: {nodes}" if nodes else f"{why}, which is not here") from None
-        raise InputError(f"no such file: {path}; 'gosta network init' makes a network's folders") from None
+        raise InputError(
+            f"no such file: {path}; 'gosta network init' makes a network's folders"
+        ) from None
     try:
         config = msgspec.convert(values, kind)
         check(config)
@@ -152,7 +178,9 @@ def _explain(error: str, values: Mapping[str, Any], kind: type) -> str:
     section: Any = kind
     for key in keys:
         hint = get_type_hints(section).get(key) if hasattr(section, "__struct_fields__") else None
-        section = next((one for one in get_args(hint) if hasattr(one, "__struct_fields__")), hint)  # of `X | None`
+        section = next(
+            (one for one in get_args(hint) if hasattr(one, "__struct_fields__")), hint
+        )  # of `X | None`
     if "field" in problem and hasattr(section, "__struct_fields__"):  # missing or unknown
         where = f" in [{'.'.join(keys)}]" if keys else ""
         key = problem.split("`")[-2]
@@ -172,7 +200,9 @@ def _check_task(task: Task) -> None:
     from gosta.statistics.wanted import parse as parse_statistics
 
     if not re.fullmatch(r"[0-9a-f]{16}", task.id):
-        raise InputError(f"network.id = {task.id[:40]!r} must be 16 hexadecimal digits, the same at all nodes")
+        raise InputError(
+            f"network.id = {task.id[:40]!r} must be 16 hexadecimal digits, the same at all nodes"
+        )
     if task.private is not None:
         _check_private(task, task.private)
     else:
@@ -191,19 +221,27 @@ def _check_task(task: Task) -> None:
         why = f"protocol = {task.protocol!r} has no intervals; remove the line, or use tracking, at all nodes"
         raise InputError(f"network.confidence_level = {level!r}: {why}")
     if level is not None and not 0 < level < 1:
-        raise InputError(f"network.confidence_level = {level!r} must be between 0 and 1, such as 0.95")
+        raise InputError(
+            f"network.confidence_level = {level!r} must be between 0 and 1, such as 0.95"
+        )
     if not 0 <= task.until < 1:
-        raise InputError(f"network.until = {task.until!r} must be a relative error below 1, such as 0.01, or 0")
+        raise InputError(
+            f"network.until = {task.until!r} must be a relative error below 1, such as 0.01, or 0"
+        )
     if len({str(name) for name in task.classes}) < len(task.classes):
         raise InputError(f"network.classes = {list(task.classes)!r} must name each class once")
 
 
 def _check_private(task: Task, private: PrivateSettings) -> None:
-    if ".py:" in task.statistic or not all(re.match(r"[A-Za-z]", name) for name in task.statistic.split(",")):
+    if ".py:" in task.statistic or not all(
+        re.match(r"[A-Za-z]", name) for name in task.statistic.split(",")
+    ):
         what = "statistics that have sketches ('gosta statistics'), as auc or auc,gini-index:income"
         raise InputError(f"network.statistic = {task.statistic!r}: private sums are of {what}")
     if task.until:
-        raise InputError(f"network.until = {task.until!r} is for exchanges of rows; private sums end by themselves")
+        raise InputError(
+            f"network.until = {task.until!r} is for exchanges of rows; private sums end by themselves"
+        )
     check_settings(private, "network.private.")
 
 
@@ -232,7 +270,11 @@ def protocol_of_nodes(name: str, statistic: Statistic, has_interval: bool) -> Pr
 
     is_for_one_row = is_for_one_row_each(name)
     if is_for_one_row and (has_interval or statistic.local is not None):
-        subject = "has no intervals, which need" if has_interval else f"does not estimate {statistic.name}, which needs"
+        subject = (
+            "has no intervals, which need"
+            if has_interval
+            else f"does not estimate {statistic.name}, which needs"
+        )
         way_out = "use tracking, or --interval none" if has_interval else "use tracking"
         raise InputError(f"protocol = {name!r} {subject} each row's own mean; {way_out}")
     rule = protocol_for(name, statistic, has_interval, has_tables=not is_for_one_row)
@@ -252,7 +294,9 @@ def check_row_count(protocol: str, rows: int, where: object) -> None:
     """Raise `DataError` for a site with several rows if the protocol is for one at each node."""
     if rows != 1 and is_for_one_row_each(protocol):
         needs = f"protocol = {protocol!r} is for exactly one row at each node"
-        raise DataError(f"{where} has {rows:,} rows, and {needs}; leave one row, or use tracking at all nodes")
+        raise DataError(
+            f"{where} has {rows:,} rows, and {needs}; leave one row, or use tracking at all nodes"
+        )
 
 
 def _check_node(config: NodeConfig) -> None:
@@ -266,7 +310,9 @@ def _check_node(config: NodeConfig) -> None:
         why = "the node does not listen, as node.listen is empty; give both, or none"
         raise InputError(f"node.advertise = {node.advertise!r}: {why}")
     if node.listen and node.listen == node.status_page:
-        raise InputError(f"node.status_page = {node.status_page!r} is node.listen too; give it another port")
+        raise InputError(
+            f"node.status_page = {node.status_page!r} is node.listen too; give it another port"
+        )
     try:
         parse_proxy(node.proxy)
     except InputError as error:
@@ -286,7 +332,9 @@ def _check_node(config: NodeConfig) -> None:
         raise InputError(f"node.max_disclosures = 1: {why}; set 2 or more, or 0 for no limit")
     _check_format(config)
     if 0 < node.epoch_seconds < SECONDS_PER_EPOCH:
-        raise InputError(f"node.epoch_seconds = {node.epoch_seconds!r} must be 0, or at least {SECONDS_PER_EPOCH:g}")
+        raise InputError(
+            f"node.epoch_seconds = {node.epoch_seconds!r} must be 0, or at least {SECONDS_PER_EPOCH:g}"
+        )
     for name, address in config.neighbours.items():
         _check_name(name, "neighbours")
         if name == node.name:
@@ -303,14 +351,18 @@ def _check_format(config: NodeConfig) -> None:
     given = config.node.format
     for name, most in {"encoding": MAX_ENCODING_CHARACTERS, "sheet": MAX_SHEET_CHARACTERS}.items():
         if len(getattr(given, name) or "") > most:
-            raise InputError(f"node.{name} = {getattr(given, name)[:40]!r}... has more than {most} characters")
+            raise InputError(
+                f"node.{name} = {getattr(given, name)[:40]!r}... has more than {most} characters"
+            )
     try:
         given.check()
     except InputError as error:
         raise InputError(f"node.{error}") from None
     for name in given.options() if any(config.network.row_widths) else ():
         why = "rows of this network are encoded by 'gosta network init --data'; leave it out"
-        raise InputError(f"node.{name} = {getattr(config.node, name)!r} is for a site's own table; {why}")
+        raise InputError(
+            f"node.{name} = {getattr(config.node, name)!r} is for a site's own table; {why}"
+        )
 
 
 def _check_network(config: NetworkConfig) -> None:
@@ -321,7 +373,9 @@ def _check_network(config: NetworkConfig) -> None:
             _check_address(f"nodes.{name}", address)
     for a, b in config.edges:
         for name in {a, b} - config.nodes.keys():
-            raise InputError(f"edges has {name!r}, which is not among the nodes; add it there or remove it")
+            raise InputError(
+                f"edges has {name!r}, which is not among the nodes; add it there or remove it"
+            )
         if a == b:
             raise InputError(f"edges joins {a!r} to itself; remove that edge")
 
@@ -337,7 +391,9 @@ def _check_address(field: str, address: str) -> None:
     except InputError as error:
         raise InputError(f"{field} = {error}") from None
     if port == 0:
-        raise InputError(f"{field} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
+        raise InputError(
+            f"{field} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400"
+        )
 
 
 NODE_HEADER = """\
@@ -381,11 +437,19 @@ def write(path: Path, config: NodeConfig | NetworkConfig) -> None:
 
 def to_toml(sections: Mapping[str, Any]) -> str:
     """Return TOML with the plain values first, then a section for each mapping; values that are None are left out."""
-    plain = [f"{_key(k)} = {_value(v)}" for k, v in sections.items() if v is not None and not isinstance(v, Mapping)]
+    plain = [
+        f"{_key(k)} = {_value(v)}"
+        for k, v in sections.items()
+        if v is not None and not isinstance(v, Mapping)
+    ]
     lines = [*plain, *([""] if plain else [])]
     for name, section in sections.items():
         if isinstance(section, Mapping):
-            lines += [f"[{_key(name)}]", *(f"{_key(k)} = {_value(v)}" for k, v in section.items() if v is not None), ""]
+            lines += [
+                f"[{_key(name)}]",
+                *(f"{_key(k)} = {_value(v)}" for k, v in section.items() if v is not None),
+                "",
+            ]
     return "\n".join(lines)
 
 
@@ -399,7 +463,13 @@ def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         nested = any(isinstance(item, list | tuple) for item in value)
         items = [_value(item) for item in value]
-        return "[\n" + "".join(f"  {item},\n" for item in items) + "]" if nested else f"[{', '.join(items)}]"
+        return (
+            "[\n" + "".join(f"  {item},\n" for item in items) + "]"
+            if nested
+            else f"[{', '.join(items)}]"
+        )
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # inf and nan, as TOML writes them
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # the one character that TOML forbids
+    return json.dumps(value, ensure_ascii=False).replace(
+        "\x7f", "\\u007f"
+    )  # the one character that TOML forbids

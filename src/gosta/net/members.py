@@ -27,7 +27,10 @@ from gosta.runtime.files import write_atomically
 
 if TYPE_CHECKING:
     from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
 
 MEMBERS_FILE, ACCEPTED_FILE, PROPOSED_FILE = "members.json", "accepted.json", "proposed.json"
 CONFLICT_FILE = "conflict.json"  # another list with the serial number of the accepted one
@@ -36,7 +39,10 @@ MAX_LIST_BYTES = 1 << 22  # 10,000 members take half of it
 MAX_MEMBERS = 10_000
 MAX_REVOKED = 20_000
 MAX_AUTHORITIES = 4  # the current one, the next one while it is replaced, and room for an intermediate one of each
-LIST_PURPOSE, NODE_PURPOSE = b"gosta member list\0", b"gosta node\0"  # signed with the data: one purpose each
+LIST_PURPOSE, NODE_PURPOSE = (
+    b"gosta member list\0",
+    b"gosta node\0",
+)  # signed with the data: one purpose each
 
 Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]  # 32 bytes: a public key
 ShortText = Annotated[str, Meta(max_length=100)]
@@ -91,7 +97,9 @@ class OpenTrust:
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     key: Hex32  # its Ed25519 public key
-    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = 0  # that it declared, in private sums a bound; 0: not declared
+    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = (
+        0  # that it declared, in private sums a bound; 0: not declared
+    )
 
 
 class MemberList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -100,8 +108,12 @@ class MemberList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
     statistic: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]  # fingerprint of what is computed
     policy: Annotated[dict[ShortText, Text], Meta(max_length=50)]  # what is computed, in words
     members: Annotated[tuple[Member, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
-    revoked: Annotated[tuple[Hex32, ...], Meta(max_length=MAX_REVOKED)] = ()  # keys that no member may have
-    authorities: Annotated[tuple[Pem, ...], Meta(max_length=MAX_AUTHORITIES)] = ()  # certificates that ca.pem holds
+    revoked: Annotated[
+        tuple[Hex32, ...], Meta(max_length=MAX_REVOKED)
+    ] = ()  # keys that no member may have
+    authorities: Annotated[
+        tuple[Pem, ...], Meta(max_length=MAX_AUTHORITIES)
+    ] = ()  # certificates that ca.pem holds
 
     @functools.cached_property
     def keys(self) -> Mapping[str, bytes]:
@@ -120,7 +132,9 @@ class SignedList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Keyring:
     """A node's key and the keys of all members; implements `Trust`."""
 
-    def __init__(self, key: Ed25519PrivateKey | None, members: MemberList) -> None:  # None: it only verifies
+    def __init__(
+        self, key: Ed25519PrivateKey | None, members: MemberList
+    ) -> None:  # None: it only verifies
         self.list, self.serial, self._key = members, members.serial, key
         self.members: Mapping[str, int] = {one.name: one.rows for one in members.members}
         self.keys = members.keys
@@ -180,7 +194,9 @@ def declared_bound(rows: int) -> int:
         return 0
     wanted = rows + rows // 2
     scale: int = 10 ** max(len(str(wanted - 1)) - 1, 1)
-    return min(next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= wanted), MAX_ROWS)
+    return min(
+        next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= wanted), MAX_ROWS
+    )
 
 
 def digest_of(members: MemberList) -> bytes:
@@ -198,7 +214,9 @@ def verify_list(signed: SignedList, authorities: bytes, network: str) -> MemberL
     """Return the list if the coordinator of this network signed it; `authorities` are certificates in PEM."""
     members = signed.list
     if members.network != network:
-        raise InputError(f"the member list is for network {members.network}; this node's is {network}")
+        raise InputError(
+            f"the member list is for network {members.network}; this node's is {network}"
+        )
     certificate = _coordinator_certificate(signed.certificate.encode(), authorities, network)
     if not verify(key_of(certificate), _signed_bytes(members), bytes.fromhex(signed.signature)):
         raise InputError(
@@ -219,7 +237,9 @@ def read_list(path: Path) -> SignedList:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     if len(content) > MAX_LIST_BYTES:
-        raise InputError(f"{path} has more than {MAX_LIST_BYTES >> 20} MiB, the limit for a member list")
+        raise InputError(
+            f"{path} has more than {MAX_LIST_BYTES >> 20} MiB, the limit for a member list"
+        )
     try:
         return parse_list(content)
     except InputError as error:
@@ -230,7 +250,9 @@ def parse_list(content: bytes) -> SignedList:
     try:
         signed = msgspec.json.decode(content, type=SignedList)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"this is no member list ({error}); ask the coordinator for it again") from None
+        raise InputError(
+            f"this is no member list ({error}); ask the coordinator for it again"
+        ) from None
     check_list(signed.list)
     return signed
 
@@ -244,17 +266,23 @@ def check_list(members: MemberList) -> None:
     names, keys = [one.name for one in members.members], [one.key for one in members.members]
     for name in names:
         if not NAME_PATTERN.fullmatch(name) or name == COORDINATOR:
-            raise InputError(f"member {name[:80]!r}: a name has {NAME_RULE}, and is not {COORDINATOR!r}")
+            raise InputError(
+                f"member {name[:80]!r}: a name has {NAME_RULE}, and is not {COORDINATOR!r}"
+            )
     for what, values in (("name", [name.lower() for name in names]), ("key", keys)):
         value, count = Counter(values).most_common(1)[0]
         if count > 1:
             raise InputError(f"{count} members have the {what} {value}; each needs its own")
     for one in members.members:
         if one.key in members.revoked:
-            raise InputError(f"the key of member {one.name} is revoked; it needs a new one: gosta node request")
+            raise InputError(
+                f"the key of member {one.name} is revoked; it needs a new one: gosta node request"
+            )
     for text in (text for pair in members.policy.items() for text in pair):
         if not text.isprintable():
-            raise InputError(f"policy {text[:80]!r} has characters that cannot be printed; leave them out")
+            raise InputError(
+                f"policy {text[:80]!r} has characters that cannot be printed; leave them out"
+            )
 
 
 def read_keyring(folder: Path, name: str, network: str) -> Keyring:
@@ -263,13 +291,19 @@ def read_keyring(folder: Path, name: str, network: str) -> Keyring:
 
     key = read_private_key(folder / "key.pem")
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{folder / 'key.pem'} is not an Ed25519 key; make a new one: gosta network certify NETWORK")
+        raise InputError(
+            f"{folder / 'key.pem'} is not an Ed25519 key; make a new one: gosta network certify NETWORK"
+        )
     members = read_verified(folder, network)
     if members != read_list(folder / ACCEPTED_FILE).list:
-        raise InputError(f"{folder / MEMBERS_FILE} was not accepted yet; see it and do so: gosta node accept {folder}")
+        raise InputError(
+            f"{folder / MEMBERS_FILE} was not accepted yet; see it and do so: gosta node accept {folder}"
+        )
     own = members.keys.get(name)
     if own is None:
-        raise InputError(f"{folder / MEMBERS_FILE} does not list {name}: it is not a member, or its name was changed")
+        raise InputError(
+            f"{folder / MEMBERS_FILE} does not list {name}: it is not a member, or its name was changed"
+        )
     if own != key.public_key().public_bytes_raw():
         raise InputError(
             f"{folder / 'key.pem'} is not the key of {name} in {MEMBERS_FILE}; the two must be of one bundle"
@@ -280,14 +314,20 @@ def read_keyring(folder: Path, name: str, network: str) -> Keyring:
 def read_verified(folder: Path, network: str) -> MemberList:
     """Read the member list in a node's folder, verified against its ca.pem."""
     try:
-        return verify_list(read_list(folder / MEMBERS_FILE), (folder / "ca.pem").read_bytes(), network)
+        return verify_list(
+            read_list(folder / MEMBERS_FILE), (folder / "ca.pem").read_bytes(), network
+        )
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
 def read_trust(folder: Path, name: str, network: str, has_key: bool) -> Keyring:
     """Read the members of a node's folder, together with its key or only to verify signatures of others."""
-    return read_keyring(folder, name, network) if has_key else Keyring(None, read_verified(folder, network))
+    return (
+        read_keyring(folder, name, network)
+        if has_key
+        else Keyring(None, read_verified(folder, network))
+    )
 
 
 def read_private_key(path: Path) -> object:
@@ -300,7 +340,9 @@ def read_private_key(path: Path) -> object:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (TypeError, ValueError):
-        raise InputError(f"{path} cannot be used: a private key in PEM, without a password, is needed") from None
+        raise InputError(
+            f"{path} cannot be used: a private key in PEM, without a password, is needed"
+        ) from None
 
 
 def check_private(path: Path) -> None:
@@ -310,7 +352,9 @@ def check_private(path: Path) -> None:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     if mode & 0o077 and os.name == "posix":
-        raise InputError(f"{path} can be read or changed by other users (mode {mode:o}); protect it: chmod 600 {path}")
+        raise InputError(
+            f"{path} can be read or changed by other users (mode {mode:o}); protect it: chmod 600 {path}"
+        )
 
 
 def key_of(certificate: x509.Certificate) -> bytes:
@@ -338,12 +382,19 @@ def _coordinator_certificate(pem: bytes, authorities: bytes, network: str) -> x5
     from cryptography.exceptions import InvalidSignature
 
     try:
-        certificate, signers = x509.load_pem_x509_certificate(pem), x509.load_pem_x509_certificates(authorities)
+        certificate, signers = (
+            x509.load_pem_x509_certificate(pem),
+            x509.load_pem_x509_certificates(authorities),
+        )
     except ValueError:
-        raise InputError("the coordinator's or the authority's certificate cannot be read: PEM is needed") from None
+        raise InputError(
+            "the coordinator's or the authority's certificate cannot be read: PEM is needed"
+        ) from None
     expected = certificate_name(COORDINATOR, network)
     if dns_names(certificate) != [expected] or not key_of(certificate):
-        raise InputError(f"the member list is not signed by {expected}; ask the coordinator for it again")
+        raise InputError(
+            f"the member list is not signed by {expected}; ask the coordinator for it again"
+        )
     for signer in signers:
         try:
             certificate.verify_directly_issued_by(signer)
@@ -351,7 +402,9 @@ def _coordinator_certificate(pem: bytes, authorities: bytes, network: str) -> x5
         except (ValueError, TypeError, InvalidSignature):
             continue
     else:
-        raise InputError("the member list is signed by the coordinator of another authority than that in ca.pem")
+        raise InputError(
+            "the member list is signed by the coordinator of another authority than that in ca.pem"
+        )
     if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
         end = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
         raise InputError(

@@ -12,7 +12,15 @@ STYLES = ("uplot.css", "page.css")
 COMMON = ("uplot.js", "texts.js", "charts.js")
 # The last script starts the page.
 SCRIPTS: dict[Source, tuple[str, ...]] = {
-    "network": ("uplot.js", "texts.js", "charts.js", "map.js", "network-charts.js", "network.js", "page.js"),
+    "network": (
+        "uplot.js",
+        "texts.js",
+        "charts.js",
+        "map.js",
+        "network-charts.js",
+        "network.js",
+        "page.js",
+    ),
     "simulation": (
         "uplot.js",
         "texts.js",
@@ -41,12 +49,16 @@ def served(source: Source) -> bytes:
 def whole(source: Source, recording: bytes) -> bytes:
     """Return a document that loads nothing: its styles, scripts and data, a text of JSON, are inside."""
     icon = "data:image/svg+xml;base64," + base64.b64encode(read_static(ICON)).decode()
-    policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+    policy = (
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+    )
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
     head += "".join(f"<style>\n{read_static(name).decode()}</style>\n" for name in STYLES)
     data = recording.decode().replace("<", "\\u003c")  # so that nothing in it ends the element
     scripts = f'<script type="application/json" id="recording">{data}</script>\n'
-    scripts += "".join(f"<script>\n{read_static(name).decode()}</script>\n" for name in SCRIPTS[source])
+    scripts += "".join(
+        f"<script>\n{read_static(name).decode()}</script>\n" for name in SCRIPTS[source]
+    )
     return _fill(source, icon, head, scripts)
 
 

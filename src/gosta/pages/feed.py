@@ -14,8 +14,12 @@ import msgspec
 
 from gosta.runtime.http import make_event
 
-MAX_POINTS = 360  # of the history; from then on, the older half has every second one of its points removed
-MAX_POINT_VALUES = 256  # nodes × quantities; beyond that, the history has the values of all nodes together only
+MAX_POINTS = (
+    360  # of the history; from then on, the older half has every second one of its points removed
+)
+MAX_POINT_VALUES = (
+    256  # nodes × quantities; beyond that, the history has the values of all nodes together only
+)
 MAX_LOG_LINES = 200
 
 
@@ -79,7 +83,9 @@ class Moment(msgspec.Struct, frozen=True):
     facts: tuple[tuple[str, str], ...]  # of all nodes together: name, text
     totals: tuple[Value, ...]  # each quantity over all nodes
     nodes: tuple[NodeState, ...]
-    edges: tuple[str, ...]  # state of each edge: "connected", "connected via node-3", "not connected", ...
+    edges: tuple[
+        str, ...
+    ]  # state of each edge: "connected", "connected via node-3", "not connected", ...
     activity: tuple[int, ...]  # of each edge: a count that grows
     missing: tuple[str, ...]  # nodes whose rows are in no node's estimate
     partly_missing: int  # nodes whose rows are in some estimates only
@@ -101,7 +107,11 @@ class Feed:
         before, self._moment = self._moment, moment
         self._log = [*self._log, *moment.log][-MAX_LOG_LINES:]
         if before is None or scene != self._scene:
-            if self._scene is None or scene.nodes != self._scene.nodes or scene.quantities != self._scene.quantities:
+            if (
+                self._scene is None
+                or scene.nodes != self._scene.nodes
+                or scene.quantities != self._scene.quantities
+            ):
                 self._history = []
             self._scene = scene
             self._record(moment)
@@ -115,14 +125,20 @@ class Feed:
         if scene is None or moment is None:
             return make_event("wait", b"{}")
         now = msgspec.structs.replace(moment, log=tuple(self._log))
-        return make_event("start", msgspec.json.encode({"scene": scene, "moment": now, "history": self._history}))
+        return make_event(
+            "start", msgspec.json.encode({"scene": scene, "moment": now, "history": self._history})
+        )
 
     def _record(self, moment: Moment) -> None:
         """Add a point to the history: for each quantity its total, then its value at each node, if these are few."""
         has_nodes = len(moment.nodes) * len(moment.totals) <= MAX_POINT_VALUES
         point = []
         for k, total in enumerate(moment.totals):
-            own = [one.values[k].value if one.is_live else None for one in moment.nodes] if has_nodes else []
+            own = (
+                [one.values[k].value if one.is_live else None for one in moment.nodes]
+                if has_nodes
+                else []
+            )
             point.append((*msgspec.structs.astuple(total), *own))
         self._history.append((moment.time, point))
         if len(self._history) > MAX_POINTS:
@@ -142,7 +158,9 @@ def _changes(before: Moment, now: Moment) -> dict[str, Any]:
     changes["activity"] = {k: new - old for k, (old, new) in enumerate(counts) if new > old}
     changes["log"] = now.log
     return {
-        name: value for name, value in changes.items() if value or name in ("missing", "partly_missing", "rejections")
+        name: value
+        for name, value in changes.items()
+        if value or name in ("missing", "partly_missing", "rejections")
     }
 
 

@@ -31,7 +31,9 @@ class Scene(msgspec.Struct, frozen=True):
     title: str
     subtitle: str
     quantities: tuple[str, ...]
-    exact: tuple[float, ...]  # of each quantity; where each node has a target of its own, their mean
+    exact: tuple[
+        float, ...
+    ]  # of each quantity; where each node has a target of its own, their mean
     scales: tuple[float, ...]  # what errors are relative to; 1 where they are absolute
     is_relative: tuple[bool, ...]  # of each quantity
     has_own_targets: bool  # whether each node has a target of its own
@@ -61,7 +63,9 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     counts: list[int]  # of nodes in each of its bins
 
 
-def make_frame(iteration: int, sent: int, estimates: Floats, target: Floats, scale: float, exact: float) -> Frame:
+def make_frame(
+    iteration: int, sent: int, estimates: Floats, target: Floats, scale: float, exact: float
+) -> Frame:
     """Return a frame of the estimates of all nodes; the target is one number or has one for each node."""
     off = (estimates - target) / scale
     errors = np.abs(off)
@@ -112,7 +116,10 @@ def place_nodes(places: Floats) -> bytes:
 def list_edges(edges: NDArray[np.int32] | None, seed: int = 0) -> tuple[bytes, str]:
     """Return both ends of the edges to draw, and what is left out; None stands for a complete graph."""
     if edges is None:
-        return b"", "Every node is a neighbour of every other: edges are drawn for the chosen node only."
+        return (
+            b"",
+            "Every node is a neighbour of every other: edges are drawn for the chosen node only.",
+        )
     if len(edges) <= MAX_EDGES:
         return _two_bytes(edges), ""
     chosen = np.sort(np.random.default_rng(seed).choice(len(edges), MAX_EDGES, replace=False))

@@ -18,14 +18,19 @@ POLICY = (
 HTML, SCRIPT, STYLE = (f"text/{kind}; charset=utf-8" for kind in ("html", "javascript", "css"))
 
 
-def make_server(source: document.Source, routes: Routes, host: str, actions: Routes = NO_ROUTES) -> Server:
+def make_server(
+    source: document.Source, routes: Routes, host: str, actions: Routes = NO_ROUTES
+) -> Server:
     """Return a server of the page of a source; `host` is the name under which it was asked to listen."""
     files = {
         "/": _give(document.served(source), HTML),
         "/healthz": _give(b"ok\n"),
         f"/{document.ICON}": _give(document.read_static(document.ICON), "image/svg+xml"),
         **{f"/{name}": _give(document.read_static(name), STYLE) for name in document.STYLES},
-        **{f"/{name}": _give(document.read_static(name), SCRIPT) for name in document.SCRIPTS[source]},
+        **{
+            f"/{name}": _give(document.read_static(name), SCRIPT)
+            for name in document.SCRIPTS[source]
+        },
     }
     return Server({**files, **routes}, POLICY, [host], actions)
 

@@ -27,14 +27,18 @@ class Spent(NamedTuple):
     law: str  # of the noise: "laplace" or "gaussian"
     epsilon: float
     delta: float = 0.0
-    rows_per_person: int = 1  # rows that one person has at most: privacy of a person is that of so many rows at once
+    rows_per_person: int = (
+        1  # rows that one person has at most: privacy of a person is that of so many rows at once
+    )
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
     """Return δ(ε) of Gaussian noise."""
     if mu == 0:
         return 0.0
-    return max(0.0, _normal(mu / 2 - epsilon / mu) - math.exp(epsilon) * _normal(-mu / 2 - epsilon / mu))
+    return max(
+        0.0, _normal(mu / 2 - epsilon / mu) - math.exp(epsilon) * _normal(-mu / 2 - epsilon / mu)
+    )
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -85,12 +89,16 @@ def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
     """
     pure = [one.epsilon * one.rows_per_person for one in spent if one.law == "laplace"]
     squares = [
-        (gaussian_mu(one.epsilon, one.delta) * one.rows_per_person) ** 2 for one in spent if one.law != "laplace"
+        (gaussian_mu(one.epsilon, one.delta) * one.rows_per_person) ** 2
+        for one in spent
+        if one.law != "laplace"
     ]
     simple = sum(pure) + (gaussian_epsilon(math.sqrt(sum(squares)), delta) if squares else 0.0)
     if not pure or delta <= 0:
         return simple
-    return min(simple, concentrated_epsilon(sum(one**2 for one in pure) / 2 + sum(squares) / 2, delta))
+    return min(
+        simple, concentrated_epsilon(sum(one**2 for one in pure) / 2 + sum(squares) / 2, delta)
+    )
 
 
 def _normal(x: float) -> float:

@@ -29,7 +29,10 @@ Companions = dict[bytes, Companion]  # by public key: a name can be given to ano
 
 def add_total(known: Companions, participants: Mapping[bytes, str], time: float) -> Companions:
     """Return the companions after one more total; `participants` are names by public key."""
-    kept = {key: one._replace(is_in_all=one.is_in_all and key in participants) for key, one in known.items()}
+    kept = {
+        key: one._replace(is_in_all=one.is_in_all and key in participants)
+        for key, one in known.items()
+    }
     common = _common(known, participants)
     return kept | {key: Companion(name, key in common, time) for key, name in participants.items()}
 

@@ -61,7 +61,12 @@ def pad_noise(bits: int, features: int, rows: int) -> Noise:
 
 def choose_halves(seed: bytes, size: int) -> NDArray[np.bool_]:
     """Return which numbers of a vector, and which pad, each check adds up: checks × (size + CHECKS)."""
-    bits = np.frombuffer(random_bytes(seed, b"gosta checks")(CHECKS * size), dtype=np.uint8).reshape(CHECKS, size) & 1
+    bits = (
+        np.frombuffer(random_bytes(seed, b"gosta checks")(CHECKS * size), dtype=np.uint8).reshape(
+            CHECKS, size
+        )
+        & 1
+    )
     return np.hstack([bits.astype(bool), np.eye(CHECKS, dtype=bool)])
 
 
@@ -71,7 +76,9 @@ def add_up(vector: Words, halves: NDArray[np.bool_]) -> Words:
 
 
 def find_deviations(
-    sums: Mapping[str, Words], opened: Mapping[str, Mapping[str, Words]], bounds: Mapping[str, tuple[int, int]]
+    sums: Mapping[str, Words],
+    opened: Mapping[str, Mapping[str, Words]],
+    bounds: Mapping[str, tuple[int, int]],
 ) -> Deviations:
     """Find out who deviates.
 

@@ -83,14 +83,18 @@ def pair_masks(
         What the partners of more than 51 participants follow from.
     """
     chosen, found = partners(keys, name, beacon), {}
-    for partner, secret in zip(chosen, _secrets(key, [keys[partner] for partner in chosen]), strict=True):
+    for partner, secret in zip(
+        chosen, _secrets(key, [keys[partner] for partner in chosen]), strict=True
+    ):
         pair = min(name, partner), max(name, partner)
         stream = _stream(size, secret, _joined(context, *pair))
         found[partner] = stream if name == pair[0] else np.uint64(0) - stream
     return found
 
 
-def mask(size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes, beacon: bytes = b"") -> Words:
+def mask(
+    size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes, beacon: bytes = b""
+) -> Words:
     """Return what a site adds to its vector for all partners together; see `pair_masks`."""
     found = pair_masks(size, name, key, keys, context, beacon)
     total = np.zeros(size, dtype=np.uint64)

@@ -75,7 +75,9 @@ class Noise(NamedTuple):
     def reach(self) -> float:
         """How far from 0 the total's noise is at most, in units of features, but once in a billion totals."""
         deviation = math.sqrt(self.variance)
-        return math.ceil(40 * max(deviation, self.scale)) if self.law == "laplace" else 10 * deviation
+        return (
+            math.ceil(40 * max(deviation, self.scale)) if self.law == "laplace" else 10 * deviation
+        )
 
 
 NO_NOISE = Noise("none", 0.0, SUM_BITS, 0.0, 0.0)
@@ -90,7 +92,9 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
             f"epsilon = {settings.epsilon:g} is so much noise that nothing is left; set at least {LEAST_EPSILON:g}"
         )
     if settings.epsilon > MAX_EPSILON:
-        raise InputError(f"epsilon = {settings.epsilon:g} is next to no privacy; set at most {MAX_EPSILON:g}")
+        raise InputError(
+            f"epsilon = {settings.epsilon:g} is next to no privacy; set at most {MAX_EPSILON:g}"
+        )
     rounds = 2 if settings.find_edges else 1
     epsilon, delta = settings.epsilon / rounds, settings.delta / rounds
     shares = participants - settings.colluding
@@ -101,17 +105,31 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
         )
     laws = []
     if sums.are_counts:
-        laws.append(Noise("laplace", 2 * sums.features_per_row / epsilon, 0, epsilon, 0.0, participants, shares))
+        laws.append(
+            Noise(
+                "laplace",
+                2 * sums.features_per_row / epsilon,
+                0,
+                epsilon,
+                0.0,
+                participants,
+                shares,
+            )
+        )
     if delta > 0:
         deviation = GRID_MARGIN * math.sqrt(sums.squared_change) / gaussian_mu(epsilon, delta)
         least = math.ceil(math.log2(LEAST_DEVIATION * math.sqrt(shares) / deviation))
         bits = max(0, least) if sums.are_counts else max(SUM_BITS, least)
         laws.append(Noise("gaussian", deviation, bits, epsilon, delta, participants, shares))
     if not laws:
-        raise InputError("delta = 0 suits statistics that are functions of counts only; set it, such as to 1e-6")
+        raise InputError(
+            "delta = 0 suits statistics that are functions of counts only; set it, such as to 1e-6"
+        )
     chosen = min(laws, key=lambda noise: noise.variance)
     if chosen.law == "laplace" and _laplace_table_size(chosen.scale) > MAX_TABLE:
-        raise InputError(f"epsilon = {settings.epsilon:g} is too small without a delta; set delta, such as to 1e-6")
+        raise InputError(
+            f"epsilon = {settings.epsilon:g} is too small without a delta; set delta, such as to 1e-6"
+        )
     return chosen
 
 
@@ -130,7 +148,9 @@ def draw(noise: Noise, size: int, random: Random = os.urandom) -> Words:
 
 
 def _look_up(table: Words, size: int, random: Random) -> NDArray[np.int64]:
-    return np.searchsorted(table, np.frombuffer(random(8 * size), dtype="<u8").astype(np.uint64), side="right")
+    return np.searchsorted(
+        table, np.frombuffer(random(8 * size), dtype="<u8").astype(np.uint64), side="right"
+    )
 
 
 def _levels(deviation: float) -> tuple[float, int]:

@@ -34,16 +34,22 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     statistics: tuple[str, ...] = ()  # allowed ones: names, or fingerprints of layouts; empty: all
     columns: tuple[str, ...] = ()  # allowed ones; empty: all
-    modes: tuple[Mode, ...] = ("private",)  # rows: rows leave; private: sums do; noisy: only sums with noise do
+    modes: tuple[Mode, ...] = (
+        "private",
+    )  # rows: rows leave; private: sums do; noisy: only sums with noise do
     min_rows: int = 10  # of this site; people, if there is a column of persons
     min_sites: int = 3  # that take part
     min_share: float = 0.66  # of the members that take part: whoever starts an epoch may leave sites out, and as long
     # as fewer than a third of the members collude, an honest site took part in both of any two totals
-    min_cell: int = 5  # rows of a class in a bin, without noise: smaller bins are merged with neighbours
+    min_cell: int = (
+        5  # rows of a class in a bin, without noise: smaller bins are merged with neighbours
+    )
     max_min_cell: int = 50  # the largest min_cell of another member that this site accepts
     min_change: int = 10  # people whose rows must differ before this site contributes other rows than the last time
     max_bins: int = 1024  # of a column
-    epsilon_budget: float = 10.0  # of all releases with noise together; sums without noise are allowed by `modes` alone
+    epsilon_budget: float = (
+        10.0  # of all releases with noise together; sums without noise are allowed by `modes` alone
+    )
     delta_budget: float = 1e-5  # with which the budget's epsilon is computed
     releases_per_day: int = 0  # 0: no limit
     person: str | None = None  # the column that says whose row it is; counts are of people then
@@ -89,7 +95,9 @@ def read_policy(folder: Path) -> Policy:
     try:
         values = read_toml(path, MAX_POLICY_BYTES, FIX_HINT)
     except FileNotFoundError:
-        raise InputError(f"{path} is missing, and without it nothing leaves this site; {MISSING_HINT}") from None
+        raise InputError(
+            f"{path} is missing, and without it nothing leaves this site; {MISSING_HINT}"
+        ) from None
     try:
         rules = msgspec.convert(values, Rules)
         _check(rules)
@@ -112,18 +120,32 @@ def _explain(error: str) -> str:
 
 
 def _check(rules: Rules) -> None:
-    for name in ("min_rows", "min_sites", "min_cell", "max_min_cell", "min_change", "max_bins", "releases_per_day"):
+    for name in (
+        "min_rows",
+        "min_sites",
+        "min_cell",
+        "max_min_cell",
+        "min_change",
+        "max_bins",
+        "releases_per_day",
+    ):
         if not 0 <= (value := getattr(rules, name)) <= LARGEST_COUNT:
             raise InputError(f"{name} = {value!r} must be from 0 to {LARGEST_COUNT:,}")
     if rules.min_cell > rules.max_min_cell:
         why = f"exceeds max_min_cell = {rules.max_min_cell}, the largest that this site accepts of others"
-        raise InputError(f"min_cell = {rules.min_cell} {why}; raise max_min_cell too, or lower min_cell")
+        raise InputError(
+            f"min_cell = {rules.min_cell} {why}; raise max_min_cell too, or lower min_cell"
+        )
     if not 0 <= rules.min_share <= 1:
         raise InputError(f"min_share = {rules.min_share!r} must be from 0 to 1, such as 0.66")
     if not (rules.epsilon_budget > 0 and math.isfinite(rules.epsilon_budget)):
-        raise InputError(f"epsilon_budget = {rules.epsilon_budget!r} must be a number above 0, such as 10")
+        raise InputError(
+            f"epsilon_budget = {rules.epsilon_budget!r} must be a number above 0, such as 10"
+        )
     if not 0 <= rules.delta_budget <= 0.1:
-        raise InputError(f"delta_budget = {rules.delta_budget!r} must be from 0 to 0.1, such as 1e-5")
+        raise InputError(
+            f"delta_budget = {rules.delta_budget!r} must be from 0 to 0.1, such as 1e-5"
+        )
     if not rules.modes:
         raise InputError(f"modes = [] allows nothing; there are: {', '.join(MODES)}")
 
@@ -135,7 +157,11 @@ def verdict_to_join(policy: Policy, subject: Subject, history: Sequence[Past], n
             return "rows mode is not allowed"
         return _forbidden_names(policy, subject)
     if subject.mode == "private" and "private" not in policy.modes:
-        return "sums without noise are not allowed" if "noisy" in policy.modes else "private mode is not allowed"
+        return (
+            "sums without noise are not allowed"
+            if "noisy" in policy.modes
+            else "private mode is not allowed"
+        )
     if not {"private", "noisy"} & set(policy.modes):
         return "private mode is not allowed"
     if found := _forbidden_names(policy, subject):
@@ -177,7 +203,9 @@ def over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> st
     if not subject.spent:  # no noise, which `modes` decides about, or nothing new to pay
         return ""
     before = [past.spent for past in history if past.spent is not None]
-    spent, after = (total_epsilon(one, policy.delta_budget) for one in (before, [*before, *subject.spent]))
+    spent, after = (
+        total_epsilon(one, policy.delta_budget) for one in (before, [*before, *subject.spent])
+    )
     if after <= policy.epsilon_budget * (1 + 1e-9):
         return ""
     return f"epsilon {spent:.3g} spent, {after - spent:.3g} more would exceed the budget of {policy.epsilon_budget:g}"

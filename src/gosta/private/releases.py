@@ -28,7 +28,13 @@ BYTES_PER_NUMBER = 8
 MOST_CHARACTERS = 60  # of an argument in a message
 MOST_VALUES = 4  # of a curve that are shown in one line
 ANYTHING = Policy(
-    modes=MODES, min_rows=0, min_sites=1, min_share=0.0, min_cell=0, max_bins=1 << 20, epsilon_budget=math.inf
+    modes=MODES,
+    min_rows=0,
+    min_sites=1,
+    min_share=0.0,
+    min_cell=0,
+    max_bins=1 << 20,
+    epsilon_budget=math.inf,
 )  # every site takes part
 
 
@@ -88,14 +94,20 @@ class Release:
         first = self.results[0]
         value = "not defined" if not first.has_value else "about " * (not first.is_certified)
         if first.has_value:
-            value += numbers.number(self.value) if len(first.value) <= MOST_VALUES else f"{len(first.value)} values"
+            value += (
+                numbers.number(self.value)
+                if len(first.value) <= MOST_VALUES
+                else f"{len(first.value)} values"
+            )
         shown = {first.statistic: value}
         if first.is_certified and len(first.value) == 1:
             shown["bracket"] = numbers.interval(*self.bracket)
         if self.interval is not None:
             shown["interval"] = numbers.interval(*self.interval)
         if self.epsilon is not None:
-            shown["epsilon"] = f"{self.epsilon:g}" + (f", delta {self.delta:g}" if self.delta else "")
+            shown["epsilon"] = f"{self.epsilon:g}" + (
+                f", delta {self.delta:g}" if self.delta else ""
+            )
         return shown | {"sites": str(len(self.participants))}
 
 
@@ -160,16 +172,27 @@ def release(
     >>> found.value, found.participants
     (0.6666666666666666, ('site-0', 'site-1'))
     """
-    _check_types(sites, interval, policy, {"bins": bins, "epsilon": epsilon, "delta": delta, "colluding": colluding})
+    _check_types(
+        sites,
+        interval,
+        policy,
+        {"bins": bins, "epsilon": epsilon, "delta": delta, "colluding": colluding},
+    )
     settings = PrivateSettings(
         bins=bins,
-        ranges={name: _pair(name, ends) for name, ends in _mapping("ranges", ranges, '{"risk": (0, 1)}').items()},
+        ranges={
+            name: _pair(name, ends)
+            for name, ends in _mapping("ranges", ranges, '{"risk": (0, 1)}').items()
+        },
         edges={
             name: _floats("edges", name, values)
             for name, values in _mapping("edges", edges, '{"risk": [0.1, 0.5]}').items()
         },
         find_edges=find_edges,
-        strata={name: tuple(values) for name, values in _mapping("strata", strata, '{"sex": ["f", "m"]}').items()},
+        strata={
+            name: tuple(values)
+            for name, values in _mapping("strata", strata, '{"sex": ["f", "m"]}').items()
+        },
         epsilon=epsilon,
         delta=delta,
         colluding=colluding,
@@ -180,32 +203,52 @@ def release(
             raise InputError(f"{name} = {_short(value)} must be a list")
     wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     layout = make_layout(
-        statistic, settings, columns=wanted, label=label, score=score, classes=tuple(classes), options=options
+        statistic,
+        settings,
+        columns=wanted,
+        label=label,
+        score=score,
+        classes=tuple(classes),
+        options=options,
     )
     check_columns(layout, settings)
-    named = sites if isinstance(sites, Mapping) else {f"site-{k}": rows for k, rows in enumerate(sites)}
+    named = (
+        sites if isinstance(sites, Mapping) else {f"site-{k}": rows for k, rows in enumerate(sites)}
+    )
     if not named:
         raise InputError("sites is empty: give the rows of at least one site")
     rows = {}
     for name, own in named.items():
-        rows[name] = layout.encode(replace(datasets.load(own), drop_missing=drop_missing, is_partial=True))
+        rows[name] = layout.encode(
+            replace(datasets.load(own), drop_missing=drop_missing, is_partial=True)
+        )
     random = os.urandom if seed is None else np.random.default_rng(seed).bytes
     return release_rows(layout, rows, settings, interval, policy, random)
 
 
-def _check_types(sites: object, interval: object, policy: object, numbers: Mapping[str, object]) -> None:
+def _check_types(
+    sites: object, interval: object, policy: object, numbers: Mapping[str, object]
+) -> None:
     """Raise `InputError` for arguments that are of another type than the function takes."""
     if isinstance(sites, str) or not isinstance(sites, Sequence | Mapping):
-        wanted = "must be a list of tables, one for each site, or a mapping of the sites' names to these"
+        wanted = (
+            "must be a list of tables, one for each site, or a mapping of the sites' names to these"
+        )
         raise InputError(f"sites = {_short(sites)} {wanted}")
     if interval is not None and not (isinstance(interval, Real) and 0 < float(interval) < 1):
-        raise InputError(f"interval = {_short(interval)} must be a level between 0 and 1, such as 0.95, or None")
+        raise InputError(
+            f"interval = {_short(interval)} must be a level between 0 and 1, such as 0.95, or None"
+        )
     if policy is not None and not isinstance(policy, Policy):
-        raise InputError(f"policy = {_short(policy)} must be a gosta.private.Policy, such as Policy(min_rows=20)")
+        raise InputError(
+            f"policy = {_short(policy)} must be a gosta.private.Policy, such as Policy(min_rows=20)"
+        )
     for name, value in numbers.items():
         kind = Integral if name in ("bins", "colluding") else Real
         if not isinstance(value, kind) and not (name == "epsilon" and value is None):
-            raise InputError(f"{name} = {_short(value)} must be a {'whole ' * (kind is Integral)}number")
+            raise InputError(
+                f"{name} = {_short(value)} must be a {'whole ' * (kind is Integral)}number"
+            )
 
 
 def _mapping(name: str, value: object, example: str) -> Mapping[str, Any]:
@@ -214,7 +257,9 @@ def _mapping(name: str, value: object, example: str) -> Mapping[str, Any]:
         return {}
     if isinstance(value, Mapping) and all(_is_several(one) for one in value.values()):
         return value
-    raise InputError(f"{name} = {_short(value)} must be a mapping of columns to their values, such as {example}")
+    raise InputError(
+        f"{name} = {_short(value)} must be a mapping of columns to their values, such as {example}"
+    )
 
 
 def _is_several(value: object) -> bool:
@@ -260,7 +305,8 @@ def release_rows(
         public = {name: masks.public_key(key) for name, key in keys.items()}
         context = f"{layout.fingerprint} of {', '.join(names)}".encode()
         vectors = [
-            site_vector(layout, rows[name], noise, random) + masks.mask(layout.size, name, keys[name], public, context)
+            site_vector(layout, rows[name], noise, random)
+            + masks.mask(layout.size, name, keys[name], public, context)
             for name in names
         ]
         totals = open_totals(vectors, noise)[1]
@@ -269,24 +315,42 @@ def release_rows(
         spent += noise.epsilon, noise.delta
         sent += BYTES_PER_NUMBER * layout.size
         current = layout.following(totals)
-    results = layout.results(totals, 0 if settings.epsilon else chosen.min_cell, noise.variance, interval, noise.bits)
+    results = layout.results(
+        totals, 0 if settings.epsilon else chosen.min_cell, noise.variance, interval, noise.bits
+    )
     epsilon = None if settings.epsilon is None else float(spent[0])
     return Release(tuple(results), epsilon, float(spent[1]), tuple(names), sent, layout, totals)
 
 
-def _participants(layout: Layout, rows: Mapping[str, Floats], settings: PrivateSettings, policy: Policy) -> list[str]:
+def _participants(
+    layout: Layout, rows: Mapping[str, Floats], settings: PrivateSettings, policy: Policy
+) -> list[str]:
     """Return the sites that the policy lets take part."""
     noise = choose_noise(settings, layout, max(len(rows), 1))
     has_noise = settings.epsilon is not None
-    spent = (Spent(noise.law, settings.epsilon, settings.delta),) if settings.epsilon is not None else ()
+    spent = (
+        (Spent(noise.law, settings.epsilon, settings.delta),)
+        if settings.epsilon is not None
+        else ()
+    )
     statistics = tuple(dict.fromkeys(sketch.name for sketch in layout.sketches))
     subject = Subject(
-        "noisy" if has_noise else "private", statistics, layout.columns, layout.fingerprint, layout.bins, spent=spent
+        "noisy" if has_noise else "private",
+        statistics,
+        layout.columns,
+        layout.fingerprint,
+        layout.bins,
+        spent=spent,
     )
-    verdicts = {name: verdict_to_join(policy, subject._replace(rows=len(x)), [], 0.0) for name, x in rows.items()}
+    verdicts = {
+        name: verdict_to_join(policy, subject._replace(rows=len(x)), [], 0.0)
+        for name, x in rows.items()
+    }
     names = sorted(name for name, verdict in verdicts.items() if not verdict)
     found = verdict_to_contribute(policy, len(names))
     if found or not names:
         left_out = [f"{name}: {verdict}" for name, verdict in verdicts.items() if verdict]
-        raise InputError(f"suppressed by policy: {'; '.join(filter(None, [found, shorten(left_out, 3)]))}")
+        raise InputError(
+            f"suppressed by policy: {'; '.join(filter(None, [found, shorten(left_out, 3)]))}"
+        )
     return names

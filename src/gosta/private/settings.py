@@ -11,7 +11,10 @@ from gosta.errors import InputError
 
 MAX_BINS = 8192  # of a column: with two classes they fill a vector of sums
 MAX_DEADLINE_SECONDS = 7 * 86400.0
-LEAST_BINS, MOST_BINS = 16, 64  # by default; fewer suit only columns that are spread evenly over their range
+LEAST_BINS, MOST_BINS = (
+    16,
+    64,
+)  # by default; fewer suit only columns that are spread evenly over their range
 RELEASES_IN_BUDGET = 10  # for which the budget of a new policy.toml is enough
 
 
@@ -19,14 +22,24 @@ class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     """Bins, strata, noise and deadlines of private sums."""
 
     bins: int = 64  # of each column that is binned
-    ranges: dict[str, tuple[float, float]] = {}  # lowest and highest value by column; "" for columns not named
-    edges: dict[str, tuple[float, ...]] = {}  # between bins, by column, instead of bins of equal width
+    ranges: dict[
+        str, tuple[float, float]
+    ] = {}  # lowest and highest value by column; "" for columns not named
+    edges: dict[
+        str, tuple[float, ...]
+    ] = {}  # between bins, by column, instead of bins of equal width
     find_edges: bool = False  # whether a first sum over bins of equal width finds edges, so that bins hold equally many
-    strata: dict[str, tuple[str | int | float, ...]] = {}  # values of columns; each combination has results of its own
+    strata: dict[
+        str, tuple[str | int | float, ...]
+    ] = {}  # values of columns; each combination has results of its own
     epsilon: float | None = None  # of the differential privacy of one release; None: no noise
     delta: float = 0.0
-    colluding: int = 1  # sites that may combine what they know without weakening epsilon and delta for others
-    deadline_seconds: float = 600.0  # that a site has to join an epoch, and then to contribute; then it is left out
+    colluding: int = (
+        1  # sites that may combine what they know without weakening epsilon and delta for others
+    )
+    deadline_seconds: float = (
+        600.0  # that a site has to join an epoch, and then to contribute; then it is left out
+    )
 
 
 def suggested_bins(rows: int | None, epsilon: float | None) -> int:
@@ -37,36 +50,58 @@ def suggested_bins(rows: int | None, epsilon: float | None) -> int:
     """
     if epsilon is None:
         return MOST_BINS
-    return LEAST_BINS if rows is None else min(max(round((rows * epsilon) ** 0.4 / 3), LEAST_BINS), MOST_BINS)
+    return (
+        LEAST_BINS
+        if rows is None
+        else min(max(round((rows * epsilon) ** 0.4 / 3), LEAST_BINS), MOST_BINS)
+    )
 
 
 def check_settings(settings: PrivateSettings, place: str = "") -> None:
     """Raise `InputError` for values that no network can use; `place` stands before their names in messages."""
     if not 2 <= settings.bins <= MAX_BINS:
-        raise InputError(f"{place}bins = {settings.bins!r} must be a whole number from 2 to {MAX_BINS:,}")
+        raise InputError(
+            f"{place}bins = {settings.bins!r} must be a whole number from 2 to {MAX_BINS:,}"
+        )
     for column, ends in settings.ranges.items():
         if not (all(map(math.isfinite, ends)) and ends[0] < ends[1]):
             where = f"{place}ranges = {column}={ends[0]:g}:{ends[1]:g}"
-            raise InputError(f"{where} must be the lowest and the highest value, in this order, such as risk=0:1")
+            raise InputError(
+                f"{where} must be the lowest and the highest value, in this order, such as risk=0:1"
+            )
     for column, edges in settings.edges.items():
-        if not (edges and all(map(math.isfinite, edges)) and all(a < b for a, b in pairwise(edges))):
-            raise InputError(f"{place}edges of {column!r} must be increasing numbers, such as risk=0.1,0.5")
+        if not (
+            edges and all(map(math.isfinite, edges)) and all(a < b for a, b in pairwise(edges))
+        ):
+            raise InputError(
+                f"{place}edges of {column!r} must be increasing numbers, such as risk=0.1,0.5"
+            )
         if len(edges) >= MAX_BINS:
-            raise InputError(f"{place}edges of {column!r} are {len(edges):,}; {MAX_BINS - 1:,} is the limit")
+            raise InputError(
+                f"{place}edges of {column!r} are {len(edges):,}; {MAX_BINS - 1:,} is the limit"
+            )
     for column, levels in settings.strata.items():
         if not levels or len({str(level) for level in levels}) < len(levels):
-            raise InputError(f"{place}strata of {column!r} must name each value once, such as sex=f,m")
+            raise InputError(
+                f"{place}strata of {column!r} must name each value once, such as sex=f,m"
+            )
     epsilon, delta = settings.epsilon, settings.delta
     if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
         raise InputError(
             f"{place}epsilon = {epsilon!r} must be a positive number, such as 1; leave it out for no noise"
         )
     if not 0 <= delta < 1:
-        raise InputError(f"{place}delta = {delta!r} must be a probability, far below one over the number of rows")
+        raise InputError(
+            f"{place}delta = {delta!r} must be a probability, far below one over the number of rows"
+        )
     if delta and epsilon is None:
-        raise InputError(f"{place}delta = {delta!r} is for differential privacy; give epsilon too, such as 1")
+        raise InputError(
+            f"{place}delta = {delta!r} is for differential privacy; give epsilon too, such as 1"
+        )
     if settings.colluding < 0:
-        raise InputError(f"{place}colluding = {settings.colluding!r} must be a number of sites, 0 or more")
+        raise InputError(
+            f"{place}colluding = {settings.colluding!r} must be a number of sites, 0 or more"
+        )
     if not 1 <= settings.deadline_seconds <= MAX_DEADLINE_SECONDS:
         raise InputError(
             f"{place}deadline_seconds = {settings.deadline_seconds!r} must be from 1 to {MAX_DEADLINE_SECONDS:,.0f}"

@@ -33,7 +33,9 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
     encoding: str  # fingerprint of what their numbers are
     width: int  # numbers in an encoded row
     content: bytes  # the rows, as floats of 64 bits
-    people: tuple[str, ...] | None = None  # whose row each one is; None: the policy names no column of persons
+    people: tuple[str, ...] | None = (
+        None  # whose row each one is; None: the policy names no column of persons
+    )
 
     @functools.cached_property
     def x(self) -> Floats:
@@ -60,7 +62,9 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
         return 1 if not self.people else max(Counter(self.people).values())
 
 
-def take_snapshot(x: Floats, layout: Layout, people: Iterable[object] | None, time: float) -> RowSnapshot:
+def take_snapshot(
+    x: Floats, layout: Layout, people: Iterable[object] | None, time: float
+) -> RowSnapshot:
     """Return a snapshot of encoded rows."""
     names = None if people is None else np.array([str(one) for one in people], dtype=str)
     order = np.lexsort([*([] if names is None else [names]), *x.T[::-1]])
@@ -84,8 +88,12 @@ def block_digests(layout: Layout, rows: RowSnapshot, key: bytes) -> dict[str, by
     found, what is in none of them shows there.
     """
     found = {}
-    for name, features in (pair for one in {layout, layout.final} for pair in one.block_features(rows.x)):
-        digests = [_digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")]
+    for name, features in (
+        pair for one in {layout, layout.final} for pair in one.block_features(rows.x)
+    ):
+        digests = [
+            _digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")
+        ]
         found[name + ROWS] = b"".join(sorted(digests))
         if rows.people is not None:
             found[name + PEOPLE] = b"".join(sorted(_of_people(digests, rows.people, key)))
@@ -106,7 +114,9 @@ def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contribu
     Whoever moves the edges that are found, so that every second round is another one, makes no first round forgotten.
     """
     found = [*(one for one in earlier if one != new), new]
-    rounds = [[one for one in found if bool(one.first_total) == is_second] for is_second in (False, True)]
+    rounds = [
+        [one for one in found if bool(one.first_total) == is_second] for is_second in (False, True)
+    ]
     kept = [one for of_round in rounds for one in of_round[-MAX_CONTRIBUTED:]]
     return tuple(one for one in found if one in kept)
 

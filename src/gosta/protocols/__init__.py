@@ -23,7 +23,18 @@ AnyProtocol = Protocol | CollectingProtocol
 
 PROTOCOLS: dict[str, AnyProtocol] = {
     module.protocol.name: module.protocol
-    for module in (carried_means, relay, tracking, gosta_async, gosta_sync, u2, u1, averaging, flooding, master_node)
+    for module in (
+        carried_means,
+        relay,
+        tracking,
+        gosta_async,
+        gosta_sync,
+        u2,
+        u1,
+        averaging,
+        flooding,
+        master_node,
+    )
 }
 DEFAULT = carried_means.protocol.name
 

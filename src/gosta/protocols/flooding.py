@@ -16,7 +16,9 @@ values: Callable[[Any, Any, Any], tuple[float, ...]]
 
 def arrays(n: int, values: int) -> dict[str, Any]:
     """Allocate: observations held, in order of arrival; flags of those held; their number; sums over their pairs."""
-    machine.require_memory(5 * n * n, f"flooding {n} nodes, each of which can receive all observations,")
+    machine.require_memory(
+        5 * n * n, f"flooding {n} nodes, each of which can receive all observations,"
+    )
     held = np.zeros((n, n), dtype=np.int32)
     held[:, 0] = np.arange(n)
     has, size, sums = np.eye(n, dtype=np.bool_), np.ones(n, dtype=np.int64), np.zeros((n, values))
@@ -24,7 +26,16 @@ def arrays(n: int, values: int) -> dict[str, Any]:
 
 
 def advance(
-    x: Any, options: Any, edges: Any, uniforms: Any, order: Any, start: int, held: Any, has: Any, size: Any, sums: Any
+    x: Any,
+    options: Any,
+    edges: Any,
+    uniforms: Any,
+    order: Any,
+    start: int,
+    held: Any,
+    has: Any,
+    size: Any,
+    sums: Any,
 ) -> None:
     """Let each end of an edge copy one of its observations, chosen at random, to the other end."""
     for t in range(len(edges)):
@@ -35,7 +46,9 @@ def advance(
         receive(x, options, held, has, size, sums, j, for_j)
 
 
-def receive(x: Any, options: Any, held: Any, has: Any, size: Any, sums: Any, node: int, new: int) -> None:
+def receive(
+    x: Any, options: Any, held: Any, has: Any, size: Any, sums: Any, node: int, new: int
+) -> None:
     """Keep an observation that is new: add two pairs with each one held, and one pair with itself."""
     if has[node, new]:
         return
@@ -61,4 +74,6 @@ def sent(iterations: int, n: int, numbers: int) -> int:
 
 SUMMARY = "The pair drawn copies one observation to each other and keeps all; estimates over the observations held."
 KEEPS = "all observations received, with their owners"
-protocol = CollectingProtocol("flooding", SUMMARY, KEEPS, __file__, arrays, means, sent, "2 d + 2 numbers")
+protocol = CollectingProtocol(
+    "flooding", SUMMARY, KEEPS, __file__, arrays, means, sent, "2 d + 2 numbers"
+)

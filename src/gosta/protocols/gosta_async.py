@@ -21,9 +21,7 @@ def meet(me: State, you: tuple[float], held: float, weight: float, row_share: fl
     return State(z + weight * (held - z))
 
 
-SUMMARY = (
-    "The pair drawn averages estimates, each folds in own x visitor with weight 1/exchanges, and they swap visitors."
-)
+SUMMARY = "The pair drawn averages estimates, each folds in own x visitor with weight 1/exchanges, and they swap visitors."
 KEEPS = "an estimate, a count of exchanges, a visitor"
 # A visitor's correction is a difference of two means, so a corrected kernel value is at most one range beyond.
 protocol = Protocol("gosta-async", SUMMARY, KEEPS, State, init, tell, meet, read, overshoot=1.0)

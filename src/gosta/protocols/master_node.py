@@ -15,11 +15,23 @@ values: Callable[[Any, Any, Any], tuple[float, ...]]
 
 def arrays(n: int, values: int) -> dict[str, Any]:
     """Allocate: flags of observations sent; kernel sum over their pairs; each node's kernel sum with them."""
-    return {"sent": np.zeros(n, dtype=np.bool_), "common": np.zeros(values), "own": np.zeros((n, values))}
+    return {
+        "sent": np.zeros(n, dtype=np.bool_),
+        "common": np.zeros(values),
+        "own": np.zeros((n, values)),
+    }
 
 
 def advance(
-    x: Any, options: Any, edges: Any, uniforms: Any, order: Any, start: int, sent: Any, common: Any, own: Any
+    x: Any,
+    options: Any,
+    edges: Any,
+    uniforms: Any,
+    order: Any,
+    start: int,
+    sent: Any,
+    common: Any,
+    own: Any,
 ) -> None:
     """Send the next observation to every node, until all have been sent."""
     n = len(x)

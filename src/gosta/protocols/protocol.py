@@ -86,34 +86,60 @@ class Protocol(_Shown):
     tell: Function  # state, tick (and `tree`, if `meet` names it) -> the tuple of numbers that a node sends
     meet: Function  # state, numbers the other sent, `MEET_INPUTS` by name -> the next state
     read: Function  # state, tick -> the estimate
-    visitors: int = 1  # that a node swaps in an iteration, which draws an edge for each, at least one
+    visitors: int = (
+        1  # that a node swaps in an iteration, which draws an edge for each, at least one
+    )
     estimates_row_means: bool = False  # instead of the statistic
-    overshoot: float = inf  # how far a number sent can be beyond the range of the mean, in units of that range
-    differences: tuple[str, ...] = ()  # fields of the state that are differences of estimates: see `Moments.shifted`
-    for_moments: Protocol | None = None  # to use for statistics of plain means, which need no visitors
-    for_tables: Protocol | None = None  # to use where nodes hold several rows, or need each row's own mean
+    overshoot: float = (
+        inf  # how far a number sent can be beyond the range of the mean, in units of that range
+    )
+    differences: tuple[
+        str, ...
+    ] = ()  # fields of the state that are differences of estimates: see `Moments.shifted`
+    for_moments: Protocol | None = (
+        None  # to use for statistics of plain means, which need no visitors
+    )
+    for_tables: Protocol | None = (
+        None  # to use where nodes hold several rows, or need each row's own mean
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise InputError(f"protocol: name = {self.name!r} must be a text, which tables and plots show")
+            raise InputError(
+                f"protocol: name = {self.name!r} must be a text, which tables and plots show"
+            )
         trial.check_signatures(self)
         for name in self.inputs:
             if name not in MEET_INPUTS:
                 text = f"meet has the parameter {name!r}; after the two states it may name: {', '.join(MEET_INPUTS)}"
                 raise InputError(f"protocol {self.name}: {text}")
         samples = [name for name in SAMPLES if name in self.inputs]
-        allowed: dict[int, list[list[str]]] = {0: [[]], 1: [[], *([name] for name in SAMPLES)], 2: [[], ["fresh"]]}
-        if samples not in allowed.get(self.visitors, []) or ("weight" in self.inputs and samples != ["held"]):
+        allowed: dict[int, list[list[str]]] = {
+            0: [[]],
+            1: [[], *([name] for name in SAMPLES)],
+            2: [[], ["fresh"]],
+        }
+        if samples not in allowed.get(self.visitors, []) or (
+            "weight" in self.inputs and samples != ["held"]
+        ):
             raise InputError(
                 f"protocol {self.name}: visitors = {self.visitors}, and meet names {', '.join(self.inputs)}; with one "
                 "visitor it can name one of held (and weight), fresh, known, change; with two fresh; with none neither"
             )
         if self.uses_tree and samples not in ([], ["known"], ["change"]):
-            raise InputError(f"protocol {self.name}: meet names tree and {samples[0]}; with tree, known or change")
+            raise InputError(
+                f"protocol {self.name}: meet names tree and {samples[0]}; with tree, known or change"
+            )
         told = list(inspect.signature(self.tell).parameters)
-        wanted = "a state, a tick and `tree`, which meet names" if self.uses_tree else "a state and a tick"
+        wanted = (
+            "a state, a tick and `tree`, which meet names"
+            if self.uses_tree
+            else "a state and a tick"
+        )
         if len(told) != 2 + self.uses_tree:
-            raise InputError(f"protocol {self.name}: tell has the parameters {told}; it takes {wanted}")
+            raise InputError(
+                f"protocol {self.name}: tell has the parameters {told}; it takes {wanted}"
+            )
         starts = list(inspect.signature(self.init).parameters)
         if len(starts) != 1 or starts[0] not in list(Start):
             text = f"init has the parameters {starts}; it takes one of: {', '.join(Start)}"
@@ -129,7 +155,9 @@ class Protocol(_Shown):
     def __reduce_ex__(self, version: Any) -> Any:
         """Pickle functions by their names where another process finds them so, else by value."""
         functions = self.state, self.init, self.tell, self.meet, self.read
-        return super().__reduce_ex__(version) if all(map(is_importable, functions)) else by_value(self)
+        return (
+            super().__reduce_ex__(version) if all(map(is_importable, functions)) else by_value(self)
+        )
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -159,7 +187,9 @@ class Protocol(_Shown):
 
     def told(self, state: Any, tick: float, tree: float = 0.0) -> tuple[float, ...]:
         """Return the numbers that a node sends, given its state."""
-        numbers: tuple[float, ...] = self.tell(state, tick, tree) if self.uses_tree else self.tell(state, tick)
+        numbers: tuple[float, ...] = (
+            self.tell(state, tick, tree) if self.uses_tree else self.tell(state, tick)
+        )
         return numbers
 
     @property
@@ -190,7 +220,11 @@ class Protocol(_Shown):
     @property
     def supports_tables(self) -> bool:
         """Whether nodes may hold several rows each."""
-        return ("row_share" in self.inputs or self.uses_tree) and not self.carries_means and self.visitors < 2
+        return (
+            ("row_share" in self.inputs or self.uses_tree)
+            and not self.carries_means
+            and self.visitors < 2
+        )
 
     @property
     def averages_moments(self) -> bool:
@@ -204,7 +238,9 @@ class Protocol(_Shown):
         parts = (self.units(1, 0) - once, " d"), (self.units(0, 1) - once, " k"), (once, "")
         return " + ".join(f"{count}{name}" for count, name in parts if count) + " numbers"
 
-    def units(self, visitor_size: float, estimated: int, offset_size: int = 0, tree_share: float = 1) -> float:
+    def units(
+        self, visitor_size: float, estimated: int, offset_size: int = 0, tree_share: float = 1
+    ) -> float:
         """Return how many numbers are sent in one iteration, on average.
 
         That depends on those in a visitor, those that are estimated, and those in an offset of moments; where nodes
@@ -212,7 +248,9 @@ class Protocol(_Shown):
         """
         told = tree_share * (self.payload_size * self.state_count(estimated) + offset_size)
         told += len({"fewer_exchanges", "edge_share"} & set(self.inputs))
-        if self.carries_means:  # the number of rows the visitor was compared with, its mean and smoothed mean
+        if (
+            self.carries_means
+        ):  # the number of rows the visitor was compared with, its mean and smoothed mean
             told += 1 + 2 * estimated
         return 2 * self.draws * (told + (visitor_size if self.visitors else 0))
 
@@ -240,7 +278,9 @@ class CollectingProtocol(_Shown):
     keeps: str  # what a node keeps, in words
     file: str  # of the loop
     arrays: Callable[[int, int], dict[str, Any]]  # n, number of kernel values -> arrays of a run
-    means: Callable[[dict[str, Any], Any], Any]  # arrays, kernel(x_i, x_i) -> each node's mean over the pairs it holds
+    means: Callable[
+        [dict[str, Any], Any], Any
+    ]  # arrays, kernel(x_i, x_i) -> each node's mean over the pairs it holds
     sent: Callable[[int, int, int], int]  # iterations, n, numbers in an observation -> numbers sent
     sends: str  # in one iteration, in words
     draws: int = 1  # edges drawn in an iteration

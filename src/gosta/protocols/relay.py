@@ -86,7 +86,9 @@ def meet(me: State, you: Payload, change: float, tree: float) -> State:
     return State(below + change, up, down)
 
 
-def meet_with_table(me: TableState, you: Payload, known: float, rows: float, tree: float) -> TableState:
+def meet_with_table(
+    me: TableState, you: Payload, known: float, rows: float, tree: float
+) -> TableState:
     """Pass on sums, then add the change of the node's own part, which others see at the next exchange."""
     below, up, down = relay(me, you, tree)
     own = rows * known
@@ -101,7 +103,15 @@ def read(me: AnyState, tick: float) -> float:
 NAME = "relay"
 KEEPS_SUMS = "three sums and a count for each, its parent in a spanning tree"
 for_moments = Protocol(
-    NAME, "Sums of moments along a spanning tree.", KEEPS_SUMS, State, init_moments, tell, relay, read, visitors=0
+    NAME,
+    "Sums of moments along a spanning tree.",
+    KEEPS_SUMS,
+    State,
+    init_moments,
+    tell,
+    relay,
+    read,
+    visitors=0,
 )
 for_tables = Protocol(
     NAME,
@@ -114,6 +124,19 @@ for_tables = Protocol(
     read,
     overshoot=OVERSHOOT,
 )
-SUMMARY = "As carried-means, but nodes pass on sums along a spanning tree, in two of three exchanges."
+SUMMARY = (
+    "As carried-means, but nodes pass on sums along a spanning tree, in two of three exchanges."
+)
 KEEPS = f"{KEEPS_SUMS}, the rows of sixteen recent visitors, two visitors"
-protocol = Protocol(NAME, SUMMARY, KEEPS, State, init, tell, meet, read, for_moments=for_moments, for_tables=for_tables)
+protocol = Protocol(
+    NAME,
+    SUMMARY,
+    KEEPS,
+    State,
+    init,
+    tell,
+    meet,
+    read,
+    for_moments=for_moments,
+    for_tables=for_tables,
+)

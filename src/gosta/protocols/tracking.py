@@ -23,7 +23,9 @@ RARE = 4.0  # edges that fire in less than 1/RARE of a node's exchanges are push
 # so is the share of rows counted (0.6). Where every edge is used ten or more times in a row, and that for ten thousands
 # of exchanges, both exceed any bound (benchmarks/stability.py); nodes draw edges at random.
 OVERSHOOT = 8.0
-SMOOTH = 0.02  # minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
+SMOOTH = (
+    0.02  # minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
+)
 
 
 Payload = tuple[float]  # `ahead` of the other node
@@ -73,19 +75,35 @@ def memory(exchanges: float) -> float:
 
 
 def average(
-    me: AnyState, you: Payload, exchanges: float, fewer_exchanges: float, edge_share: float, row_share: float
+    me: AnyState,
+    you: Payload,
+    exchanges: float,
+    fewer_exchanges: float,
+    edge_share: float,
+    row_share: float,
 ) -> MomentsState:
     """Average the two estimates; the change is owed on top, with opposite signs at the two ends."""
     step = row_share * (you[0] - me.ahead)
     z = me.ahead + step
-    gain = PUSH * min(1.0, RARE * edge_share) * min(1.0, fewer_exchanges / RAMP) * memory(fewer_exchanges)
+    gain = (
+        PUSH
+        * min(1.0, RARE * edge_share)
+        * min(1.0, fewer_exchanges / RAMP)
+        * memory(fewer_exchanges)
+    )
     owed = me.owed + gain * step
     paid = owed / memory(exchanges + 1.0)
     return MomentsState(z, z + paid, owed - paid)
 
 
 def meet(
-    me: State, you: Payload, known: float, exchanges: float, fewer_exchanges: float, edge_share: float, row_share: float
+    me: State,
+    you: Payload,
+    known: float,
+    exchanges: float,
+    fewer_exchanges: float,
+    edge_share: float,
+    row_share: float,
 ) -> State:
     """Average, then add the change of the node's own mean, which others see at the next exchange."""
     z, ahead, owed = average(me, you, exchanges, fewer_exchanges, edge_share, row_share)
@@ -115,5 +133,14 @@ for_moments = Protocol(
 SUMMARY = "As gosta-async, but estimates follow the change of each node's own mean, and averaging has momentum."
 KEEPS = "an estimate, its next value, a debt, two means of its own, a count of exchanges, recent visitors, a visitor"
 protocol = Protocol(
-    "tracking", SUMMARY, KEEPS, State, init, tell, meet, read, overshoot=OVERSHOOT, for_moments=for_moments
+    "tracking",
+    SUMMARY,
+    KEEPS,
+    State,
+    init,
+    tell,
+    meet,
+    read,
+    overshoot=OVERSHOOT,
+    for_moments=for_moments,
 )

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 ALLOWED = "functions of a protocol can use plain arithmetic, math and functions that do the same"
 SAMPLE = 0.5  # start value and kernel value of the trial
 # Other inputs of `meet`, as a node with three exchanges could have them; shares are as the sample.
-INPUTS = {"exchanges": 3.0, "fewer_exchanges": 2.0, "weight": 0.25, "rows": 1.0, "tree": 1.0, "tick": 5.0}
+INPUTS = {
+    "exchanges": 3.0,
+    "fewer_exchanges": 2.0,
+    "weight": 0.25,
+    "rows": 1.0,
+    "tree": 1.0,
+    "tick": 5.0,
+}
 
 
 def check_functions(protocol: Protocol) -> None:
@@ -33,14 +40,20 @@ def check_functions(protocol: Protocol) -> None:
         return
     if not isinstance(told, tuple) or not all(map(_is_number, told)):
         example = f"(me.{_fields(protocol)[0]},)"
-        raise _wrong(protocol, "tell", told, f"a tuple of the numbers that a node sends, such as {example}")
+        raise _wrong(
+            protocol, "tell", told, f"a tuple of the numbers that a node sends, such as {example}"
+        )
     inputs = [INPUTS.get(name, SAMPLE) for name in protocol.inputs]
-    first, second = (_state(protocol, "meet", lambda: protocol.meet(state, told, *inputs)) for _ in range(2))
+    first, second = (
+        _state(protocol, "meet", lambda: protocol.meet(state, told, *inputs)) for _ in range(2)
+    )
     if first is None or second is None:
         return
     if not all(a == b or math.isnan(a) for a, b in zip(first, second, strict=True)):
         reason = "returns different states for the same numbers; the schedule is the only randomness of a run"
-        raise InputError(f"protocol {protocol.name}: meet {reason}, so leave out random numbers and clocks")
+        raise InputError(
+            f"protocol {protocol.name}: meet {reason}, so leave out random numbers and clocks"
+        )
     found = _call(protocol, "read", lambda: protocol.read(first, INPUTS["tick"]))
     if found is not None and not _is_number(found):
         raise _wrong(protocol, "read", found, "the estimate, one number")
@@ -48,19 +61,31 @@ def check_functions(protocol: Protocol) -> None:
 
 def check_signatures(protocol: Protocol) -> None:
     """Raise `InputError` unless a protocol has a NamedTuple as state, and functions with the parameters they need."""
-    if not (isinstance(protocol.state, type) and issubclass(protocol.state, tuple) and _fields(protocol)):
-        raise InputError(f"protocol {protocol.name}: state = {protocol.state!r} must be a NamedTuple of numbers")
+    if not (
+        isinstance(protocol.state, type) and issubclass(protocol.state, tuple) and _fields(protocol)
+    ):
+        raise InputError(
+            f"protocol {protocol.name}: state = {protocol.state!r} must be a NamedTuple of numbers"
+        )
     for name in ("init", "tell", "meet", "read"):
         if not callable(getattr(protocol, name)):
-            raise InputError(f"protocol {protocol.name}: {name} = {getattr(protocol, name)!r} must be a function")
+            raise InputError(
+                f"protocol {protocol.name}: {name} = {getattr(protocol, name)!r} must be a function"
+            )
     parameters = inspect.signature(protocol.meet).parameters
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if len(parameters) < 2 or any(one.kind not in plain for one in parameters.values()):
-        reason = "it takes a state, the tuple that the other node's tell returned, and inputs by name"
-        raise InputError(f"protocol {protocol.name}: meet has the parameters {list(parameters)}; {reason}")
+        reason = (
+            "it takes a state, the tuple that the other node's tell returned, and inputs by name"
+        )
+        raise InputError(
+            f"protocol {protocol.name}: meet has the parameters {list(parameters)}; {reason}"
+        )
     read = list(inspect.signature(protocol.read).parameters)
     if len(read) != 2:
-        raise InputError(f"protocol {protocol.name}: read has the parameters {read}; it takes a state and a tick")
+        raise InputError(
+            f"protocol {protocol.name}: read has the parameters {read}; it takes a state and a tick"
+        )
 
 
 def _fields(protocol: Protocol) -> tuple[str, ...]:
@@ -71,8 +96,15 @@ def _state(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
     """Return the state that a function returns; None where that cannot be told from a trial."""
     found = _call(protocol, function, call)
     fields = _fields(protocol)
-    if found is not None and (getattr(found, "_fields", None) != fields or not all(map(_is_number, found))):
-        raise _wrong(protocol, function, found, f"a {protocol.state.__name__} of numbers: {', '.join(fields)}")
+    if found is not None and (
+        getattr(found, "_fields", None) != fields or not all(map(_is_number, found))
+    ):
+        raise _wrong(
+            protocol,
+            function,
+            found,
+            f"a {protocol.state.__name__} of numbers: {', '.join(fields)}",
+        )
     return found
 
 
@@ -85,13 +117,17 @@ def _call(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
     except ArithmeticError:
         return None
     except Exception as error:  # a user's function can raise anything
-        if isinstance(error, ValueError) and "unpack" not in str(error):  # such as the root of a negative number
+        if isinstance(error, ValueError) and "unpack" not in str(
+            error
+        ):  # such as the root of a negative number
             return None
         raise InputError(
             f"protocol {protocol.name}: {function} fails with {type(error).__name__}: {error}; {ALLOWED}"
         ) from error
     if found is None:
-        raise InputError(f"protocol {protocol.name}: {function} returns nothing; end it with return")
+        raise InputError(
+            f"protocol {protocol.name}: {function} returns nothing; end it with return"
+        )
     return found
 
 
@@ -101,4 +137,6 @@ def _is_number(value: object) -> bool:
 
 def _wrong(protocol: Protocol, function: str, found: object, wanted: str) -> InputError:
     kind = type(found).__name__
-    return InputError(f"protocol {protocol.name}: {function} returns {found!r} ({kind}); it must return {wanted}")
+    return InputError(
+        f"protocol {protocol.name}: {function} returns {found!r} ({kind}); it must return {wanted}"
+    )

@@ -13,4 +13,6 @@ def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
 
 SUMMARY = "Swap visitors; every node folds in own x visitor at every tick. Estimates each node's own row mean."
 KEEPS = "a sum, its tick and slope, a visitor"
-protocol = Protocol("u1", SUMMARY, KEEPS, State, init, tell_nothing, meet, read, estimates_row_means=True)
+protocol = Protocol(
+    "u1", SUMMARY, KEEPS, State, init, tell_nothing, meet, read, estimates_row_means=True
+)

@@ -38,7 +38,10 @@ class UnstableContentError(Exception):
 
 
 def specialise(
-    text: str, functions: Mapping[str, Function], trial: Callable[[Any], object], is_unchecked: bool = False
+    text: str,
+    functions: Mapping[str, Function],
+    trial: Callable[[Any], object],
+    is_unchecked: bool = False,
 ) -> types.ModuleType:
     """Return a module made from text, its functions compiled, with the given functions, compiled too, as globals.
 
@@ -75,17 +78,25 @@ _lock = threading.RLock()  # several threads of a process run simulations
 _loaded: dict[str, types.ModuleType] = {}
 
 
-def _run(text: str, functions: Mapping[str, Function], file: Path | None, is_unchecked: bool) -> types.ModuleType:
+def _run(
+    text: str, functions: Mapping[str, Function], file: Path | None, is_unchecked: bool
+) -> types.ModuleType:
     numba = extras.require("numba", "fast", "compiling a kernel")
     module = types.ModuleType(f"gosta_{file.stem}" if file else "gosta_unsaved")
     module.__file__ = str(file or "<gosta>")
     if file:
-        sys.modules[module.__name__] = module  # numba looks modules up by name when it loads cached code
+        sys.modules[module.__name__] = (
+            module  # numba looks modules up by name when it loads cached code
+        )
     exec(compile(text, module.__file__, "exec"), vars(module))
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
             flags = {"_nrt": False, "error_model": "numpy"} if is_unchecked else {}
-            setattr(module, name, numba.njit(value, nogil=True, forceinline=True, cache=file is not None, **flags))
+            setattr(
+                module,
+                name,
+                numba.njit(value, nogil=True, forceinline=True, cache=file is not None, **flags),
+            )
     vars(module).update({name: _compile(f) for name, f in functions.items()})
     return module
 
@@ -115,7 +126,9 @@ def _is_switched_off() -> bool:
 
 def _require_compiler() -> None:
     if _is_switched_off():
-        raise InputError("NUMBA_DISABLE_JIT is set, which switches off the compiler that is needed here; unset it")
+        raise InputError(
+            "NUMBA_DISABLE_JIT is set, which switches off the compiler that is needed here; unset it"
+        )
 
 
 def is_available(steps: float, purpose: str) -> bool:
@@ -127,7 +140,9 @@ def is_available(steps: float, purpose: str) -> bool:
         return True
     if steps > MAX_PLAIN_STEPS:
         _require_compiler()
-        raise extras.missing("numba", "fast", f"{purpose} takes {steps:.1g} steps, too many for plain Python, so it")
+        raise extras.missing(
+            "numba", "fast", f"{purpose} takes {steps:.1g} steps, too many for plain Python, so it"
+        )
     return False
 
 
@@ -149,7 +164,9 @@ def _compile(function: Any, callers: tuple[Any, ...] = ()) -> Any:
     if not _is_plain(function):
         return function
     if function in callers:
-        raise InputError(f"{function.__name__} calls itself, which cannot be compiled; write it as a loop")
+        raise InputError(
+            f"{function.__name__} calls itself, which cannot be compiled; write it as a loop"
+        )
     try:
         key = fingerprint(function)
         # The same object is another function if a global that it uses has changed.
@@ -160,8 +177,12 @@ def _compile(function: Any, callers: tuple[Any, ...] = ()) -> Any:
     callers = (*callers, function)
     names = {name: _compile(value, callers) for name, value in _used_globals(function).items()}
     names["__name__"] = __name__
-    cells = tuple(types.CellType(_compile(cell.cell_contents, callers)) for cell in function.__closure__ or ())
-    copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
+    cells = tuple(
+        types.CellType(_compile(cell.cell_contents, callers)) for cell in function.__closure__ or ()
+    )
+    copy = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, cells
+    )
     # Cached code refers to functions by name alone, so functions that differ must not share one.
     copy.__qualname__ = f"{function.__name__}{_suffix(key)}"
     _compiled[key] = numba.njit(copy, forceinline=True, error_model="python")
@@ -206,7 +227,14 @@ def _feed(update: Callable[[bytes], None], part: Any, seen: dict[int, int]) -> N
     elif isinstance(part, types.ModuleType) and part.__name__ in _STABLE:
         feed(part.__name__)
     elif isinstance(part, types.CodeType):
-        feed(part.co_code, part.co_consts, part.co_names, part.co_varnames, part.co_freevars, part.co_argcount)
+        feed(
+            part.co_code,
+            part.co_consts,
+            part.co_names,
+            part.co_varnames,
+            part.co_freevars,
+            part.co_argcount,
+        )
     elif _is_plain(part):
         if id(part) in seen:
             return feed(seen[id(part)])
@@ -245,4 +273,6 @@ def _used_globals(function: types.FunctionType) -> dict[str, Any]:
         code = codes.pop()
         names.update(code.co_names)
         codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
-    return {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
+    return {
+        name: function.__globals__[name] for name in sorted(names) if name in function.__globals__
+    }

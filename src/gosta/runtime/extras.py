@@ -29,7 +29,9 @@ def require_extra(*extras: str, purpose: str) -> None:
 
     >>> require_extra("sim", "plot", purpose="drawing")
     """
-    absent = {extra: [name for name in MODULES[extra] if not is_installed(name)] for extra in extras}
+    absent = {
+        extra: [name for name in MODULES[extra] if not is_installed(name)] for extra in extras
+    }
     needed = [extra for extra in extras if absent[extra]]
     if needed:
         raise missing(absent[needed[0]][0], ",".join(needed), purpose)
@@ -45,7 +47,9 @@ def require(module: str, extra: str, purpose: str) -> Any:
     gosta.errors.MissingExtraError: drawing needs the package 'no_module'; install it with: pip install 'gosta[plot]'
     """
     try:
-        with deferred_interrupt() as is_interrupted:  # compiled modules ignore exceptions while they are initialised
+        with (
+            deferred_interrupt() as is_interrupted
+        ):  # compiled modules ignore exceptions while they are initialised
             found = importlib.import_module(module)
         if is_interrupted():
             raise KeyboardInterrupt
@@ -59,4 +63,6 @@ def require(module: str, extra: str, purpose: str) -> Any:
 def missing(module: str, extra: str, purpose: str) -> MissingExtraError:
     """Return the error for a module that is not installed."""
     package = module.partition(".")[0]
-    return MissingExtraError(f"{purpose} needs the package {package!r}; install it with: pip install 'gosta[{extra}]'")
+    return MissingExtraError(
+        f"{purpose} needs the package {package!r}; install it with: pip install 'gosta[{extra}]'"
+    )

@@ -45,7 +45,9 @@ def read_toml(path: Path, max_bytes: int, hint: str) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     if len(content) > max_bytes:
-        raise InputError(f"{path} has more than {max_bytes >> 20} MiB, the limit for such files; is it another file?")
+        raise InputError(
+            f"{path} has more than {max_bytes >> 20} MiB, the limit for such files; is it another file?"
+        )
     try:
         return tomllib.loads(content.decode())
     except UnicodeDecodeError:

@@ -24,9 +24,13 @@ MAX_REQUESTS = 32  # at a time; streams of events count
 MAX_STREAMS = 16  # so that status and health are still served
 MAX_WAITING_EVENTS = 16  # that a client has not read yet, before it is disconnected
 STREAM_BUFFER_BYTES = 1 << 20  # of the operating system's and the event loop's buffers
-HEARTBEAT_SECONDS = 10.0  # between comments on a stream without events: proxies close silent connections
+HEARTBEAT_SECONDS = (
+    10.0  # between comments on a stream without events: proxies close silent connections
+)
 TEXT, EVENTS = "text/plain; charset=utf-8", "text/event-stream"
-HOST_PATTERN = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
+HOST_PATTERN = re.compile(
+    r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?"
+)
 # A page loads nothing from elsewhere, and is neither cached nor embedded.
 HEADERS = (
     "Connection: close\r\nCache-Control: no-store\r\nContent-Security-Policy: {policy}\r\n"
@@ -91,7 +95,9 @@ NO_ROUTES: Routes = {}
 class Server:
     """Serves routes by path, on a listening socket."""
 
-    def __init__(self, routes: Routes, policy: str, names: Collection[str] = (), actions: Routes = NO_ROUTES) -> None:
+    def __init__(
+        self, routes: Routes, policy: str, names: Collection[str] = (), actions: Routes = NO_ROUTES
+    ) -> None:
         """`policy` is the Content-Security-Policy; `names` are hosts under which the server is known."""
         self._routes, self._actions, self._headers = (
             routes,
@@ -102,7 +108,9 @@ class Server:
         self._requests: set[asyncio.Task[None]] = set()
 
     async def start(self, listener: socket.socket) -> None:
-        self._server = await asyncio.start_server(self._accept, sock=listener, limit=MAX_REQUEST_BYTES)
+        self._server = await asyncio.start_server(
+            self._accept, sock=listener, limit=MAX_REQUEST_BYTES
+        )
 
     def close(self) -> None:
         self._server.close()
@@ -137,12 +145,16 @@ class Server:
         finally:
             writer.transport.abort()
 
-    async def _stream(self, events: Events, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _stream(
+        self, events: Events, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         writer.transport.set_write_buffer_limits(STREAM_BUFFER_BYTES)
         # nginx does not buffer a response with this header
         writer.write(self._head(200, EVENTS, None, "X-Accel-Buffering: no\r\n"))
         sending = asyncio.ensure_future(events.serve(writer))
-        end = asyncio.ensure_future(reader.read(1))  # nothing else tells that a client closed a silent stream
+        end = asyncio.ensure_future(
+            reader.read(1)
+        )  # nothing else tells that a client closed a silent stream
         try:
             await asyncio.wait([sending, end], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -161,10 +173,14 @@ class Server:
         match request.split(" "):
             case [method, target, "HTTP/1.1" | "HTTP/1.0" as version]:
                 hosts, origins = _values(lines, "host"), _values(lines, "origin")
-                if len(hosts) != 1 and not (version == "HTTP/1.0" and not hosts):  # HTTP/1.0 need not have one
+                if len(hosts) != 1 and not (
+                    version == "HTTP/1.0" and not hosts
+                ):  # HTTP/1.0 need not have one
                     return _plain(400)
                 if hosts and not self._is_known(hosts[0]):
-                    return _plain(421, f"{hosts[0][:100]!a} is not a name of this server: use its IP address")
+                    return _plain(
+                        421, f"{hosts[0][:100]!a} is not a name of this server: use its IP address"
+                    )
                 path, _, query = target.partition("?")
                 if method == "POST" and path in self._actions:
                     is_own = bool(hosts) and [one.partition("//")[2] for one in origins] == hosts
@@ -173,7 +189,11 @@ class Server:
                     return _plain(405)
                 found = self._route(path, query)
                 if method == "HEAD":
-                    return found._replace(is_head=True) if isinstance(found, Response) else Response(b"", EVENTS)
+                    return (
+                        found._replace(is_head=True)
+                        if isinstance(found, Response)
+                        else Response(b"", EVENTS)
+                    )
                 return found
             case _:
                 return _plain(400)
@@ -193,9 +213,7 @@ class Server:
     def _head(self, code: int, kind: str, length: int | None, more: str = "") -> bytes:
         more += "Allow: GET, HEAD\r\n" if code == 405 else ""
         more += "" if length is None else f"Content-Length: {length}\r\n"
-        return (
-            f"HTTP/1.1 {code} {HTTPStatus(code).phrase}\r\n{self._headers}{more}Content-Type: {kind}\r\n\r\n".encode()
-        )
+        return f"HTTP/1.1 {code} {HTTPStatus(code).phrase}\r\n{self._headers}{more}Content-Type: {kind}\r\n\r\n".encode()
 
 
 def _values(lines: Sequence[str], name: str) -> list[str]:

@@ -28,7 +28,9 @@ _core_limit: ContextVar[int | None] = ContextVar("core_limit", default=None)
 
 def available_cores() -> int:
     """Return how many cores the current thread's work is allowed to use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(cores, _core_limit.get() or cores)
 
 

@@ -28,7 +28,9 @@ ROW = RowType("gosta.Row")
 @register_model(RowType)
 class _RowModel(models.StructModel):
     def __init__(self, manager: Any, of: Any) -> None:
-        super().__init__(manager, of, [("data", types.CPointer(types.float64)), ("size", types.intp)])
+        super().__init__(
+            manager, of, [("data", types.CPointer(types.float64)), ("size", types.intp)]
+        )
 
 
 @intrinsic
@@ -162,7 +164,9 @@ def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # n
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         short = ir.IntType(32)
         vector = ir.VectorType(short, size.literal_value)
-        numbers = builder.load(builder.bitcast(_integers(context, builder, args[1:], 32), vector.as_pointer()))
+        numbers = builder.load(
+            builder.bitcast(_integers(context, builder, args[1:], 32), vector.as_pointer())
+        )
         numbers.align = 4
         first = builder.insert_element(ir.Constant(vector, ir.Undefined), args[0], short(0))
         copies = builder.shuffle_vector(first, first, ir.Constant(vector, None))

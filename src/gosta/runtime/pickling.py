@@ -18,13 +18,17 @@ from gosta.runtime.extras import require
 
 def find_attribute(module: str, name: str) -> object:
     """Return what a module that is imported calls by a name, such as "Outer.inner"; None if there is nothing."""
-    return functools.reduce(lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module))
+    return functools.reduce(
+        lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module)
+    )
 
 
 def is_importable(function: Any) -> bool:
     """Return whether another process finds a function or a class by its name."""
     name = getattr(function, "__qualname__", "")
-    return function.__module__ != "__main__" and find_attribute(function.__module__, name) is function
+    return (
+        function.__module__ != "__main__" and find_attribute(function.__module__, name) is function
+    )
 
 
 def by_value(instance: object) -> tuple[Callable[[bytes], object], tuple[bytes]]:

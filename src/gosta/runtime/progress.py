@@ -39,7 +39,9 @@ def bar(
     delay_seconds = float("inf") if _silent.get() else delay_seconds
     start, done, lock = time.monotonic(), 0.0, threading.Lock()
     with contextlib.ExitStack() as stack:
-        show: Callable[[float], None] | None = _open(stack, title, total, unit, start) if delay_seconds <= 0 else None
+        show: Callable[[float], None] | None = (
+            _open(stack, title, total, unit, start) if delay_seconds <= 0 else None
+        )
 
         def advance(amount: float) -> None:
             nonlocal done, show
@@ -60,12 +62,20 @@ def _open(
     if in_notebook():
         return stack.enter_context(_notebook_bar(title, total, unit, start))
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     name, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
     columns = name, BarColumn(), TaskProgressColumn(), rate, TimeRemainingColumn()
-    shown = stack.enter_context(Progress(*columns, console=console, transient=True, disable=not console.is_terminal))
+    shown = stack.enter_context(
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    )
     task = shown.add_task(title, total=total, rate="")
 
     def show(done: float) -> None:
@@ -79,7 +89,9 @@ def _rate(done: float, start: float, unit: str) -> str:
 
 
 @contextlib.contextmanager
-def _notebook_bar(title: str, total: float | None, unit: str, start: float) -> Iterator[Callable[[float], None]]:
+def _notebook_bar(
+    title: str, total: float | None, unit: str, start: float
+) -> Iterator[Callable[[float], None]]:
     """Show a bar in the output of a notebook's cell; it needs no widgets, and its place is empty in the end."""
     from IPython.display import display  # a notebook has it
 
@@ -104,7 +116,9 @@ def _notebook_bar(title: str, total: float | None, unit: str, start: float) -> I
 def _bundle(title: str, text: str, total: float | None, done: float) -> dict[str, str]:
     """Return a bar as HTML, and as plain text for places that do not show it."""
     share = f"{100 * min(1.0, done / total):.0f} %" if total else ""
-    value = f' max="{total}" value="{done}"' if total else ""  # without a value, browsers let the bar move
+    value = (
+        f' max="{total}" value="{done}"' if total else ""
+    )  # without a value, browsers let the bar move
     return {
         "text/plain": " ".join(filter(None, (title, share, text))),
         "text/html": f"{escape(title)} <progress{value}></progress> {share} {escape(text)}",

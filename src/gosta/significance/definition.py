@@ -30,11 +30,15 @@ class HypothesisTest(NamedTuple):
     p_value: float  # probability of a statistic at least as extreme, if there is no effect
     n: int  # number of complete rows
     method: str  # in words
-    values: Mapping[str, float]  # what was compared, such as the AUC of each score; empty if nothing was
+    values: Mapping[
+        str, float
+    ]  # what was compared, such as the AUC of each score; empty if nothing was
     effect: Estimate | None = None  # how large it is, with an interval
     effect_name: str = ""  # what that is: the difference of two AUCs, a shift or a slope
     alternative: str = "two-sided"  # what the p-value is against: "two-sided", "less" or "greater"
-    assumed: Mapping[str, Any] = MappingProxyType({})  # what the user had not said: see `gosta.statistics.assumptions`
+    assumed: Mapping[str, Any] = MappingProxyType(
+        {}
+    )  # what the user had not said: see `gosta.statistics.assumptions`
     warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
     def _repr_html_(self) -> str:
@@ -47,8 +51,13 @@ def describe(result: HypothesisTest) -> dict[str, str]:
     if result.effect is not None:
         found = result.effect
         lines[result.effect_name] = numbers.number(found.value)
-        lines[f"{numbers.percent(found.level, 'g')} interval"] = numbers.interval(found.low, found.high)
-    lines |= {"statistic": numbers.number(result.statistic), "p-value": numbers.number(result.p_value)}
+        lines[f"{numbers.percent(found.level, 'g')} interval"] = numbers.interval(
+            found.low, found.high
+        )
+    lines |= {
+        "statistic": numbers.number(result.statistic),
+        "p-value": numbers.number(result.p_value),
+    }
     if result.alternative != "two-sided":
         lines["alternative"] = result.alternative
     return lines | {"rows": numbers.count(result.n), "method": result.method}
@@ -70,12 +79,16 @@ class Settings(NamedTuple):
 
     def p_value(self, lower: float, upper: float) -> float:
         """Return the p-value from the probabilities of a statistic as low or lower, and as high or higher."""
-        return {"two-sided": min(1.0, 2 * min(lower, upper)), "less": lower, "greater": upper}[self.alternative]
+        return {"two-sided": min(1.0, 2 * min(lower, upper)), "less": lower, "greater": upper}[
+            self.alternative
+        ]
 
     def one_ended(self, effect: Estimate, bounds: tuple[float, float] = (-inf, inf)) -> Estimate:
         """Return an effect whose interval reaches a bound where the alternative is one-sided."""
         low = bounds[0] if self.alternative == "less" else effect.low
-        return effect._replace(low=low, high=bounds[1] if self.alternative == "greater" else effect.high)
+        return effect._replace(
+            low=low, high=bounds[1] if self.alternative == "greater" else effect.high
+        )
 
     def require_two_sided(self, name: str) -> None:
         """Raise an error for a one-sided alternative of a test that knows no direction."""
@@ -84,7 +97,9 @@ class Settings(NamedTuple):
             raise InputError(f"alternative = {self.alternative!r}: {reason}; leave it out")
 
 
-Test = Callable[[Data, Settings, str], HypothesisTest]  # its last argument is the name of the statistic
+Test = Callable[
+    [Data, Settings, str], HypothesisTest
+]  # its last argument is the name of the statistic
 TESTS: dict[str, Test] = {}
 
 

@@ -19,7 +19,9 @@ from gosta.statistics.exact import value_of_rows
 from gosta.statistics.pairs import kernel_matrix
 
 BATCH = 64  # permutations that are computed at once
-EQUAL = 1e-10  # relative difference up to which two values are taken for the same, rounded differently
+EQUAL = (
+    1e-10  # relative difference up to which two values are taken for the same, rounded differently
+)
 
 
 @hypothesis_test("energy-distance", "mmd")
@@ -32,9 +34,16 @@ def two_samples(data: Data, settings: Settings, name: str) -> HypothesisTest:
         def shuffled(order: Integers) -> Floats:
             return np.column_stack([x[:, :-1], x[order, -1]])
 
-        return _test(statistic, x, settings, lambda orders: _values(statistic, map(shuffled, orders)))
+        return _test(
+            statistic, x, settings, lambda orders: _values(statistic, map(shuffled, orders))
+        )
     plus, values_of = x[:, -1] > 0, _matrix_values(statistic, x)
-    return _test(statistic, x, settings, lambda orders: values_of(np.array([plus[order] for order in orders]).T))
+    return _test(
+        statistic,
+        x,
+        settings,
+        lambda orders: values_of(np.array([plus[order] for order in orders]).T),
+    )
 
 
 @hypothesis_test("distance-correlation")
@@ -46,34 +55,51 @@ def distance_correlation(data: Data, settings: Settings, name: str) -> Hypothesi
     def shuffled(order: Integers) -> Floats:
         return np.column_stack([x[:, :split], x[order, split:]])
 
-    return _test(statistic, x, settings, lambda orders: _values(statistic, map(shuffled, orders), {"split": split}))
+    return _test(
+        statistic,
+        x,
+        settings,
+        lambda orders: _values(statistic, map(shuffled, orders), {"split": split}),
+    )
 
 
 def _test(
-    statistic: Statistic, x: Floats, settings: Settings, values_of: Callable[[list[Integers]], Floats]
+    statistic: Statistic,
+    x: Floats,
+    settings: Settings,
+    values_of: Callable[[list[Integers]], Floats],
 ) -> HypothesisTest:
     settings.require_two_sided(statistic.name)
     n, wanted = len(x), settings.permutations
     rng = np.random.default_rng(settings.seed)
     observed = float(values_of([np.arange(n)])[0])
     as_large = 0
-    with progress.bar(f"{statistic.name}, {wanted:,} permutations", wanted) as advance, progress.silent():
+    with (
+        progress.bar(f"{statistic.name}, {wanted:,} permutations", wanted) as advance,
+        progress.silent(),
+    ):
         for start in range(0, wanted, BATCH):
             values = values_of([rng.permutation(n) for _ in range(min(BATCH, wanted - start))])
-            as_large += int((values >= observed - EQUAL * np.maximum(abs(observed), np.abs(values))).sum())
+            as_large += int(
+                (values >= observed - EQUAL * np.maximum(abs(observed), np.abs(values))).sum()
+            )
             advance(len(values))
     method = f"permutation test, {wanted:,} permutations, seed {settings.seed}"
     return HypothesisTest(statistic.name, observed, (as_large + 1) / (wanted + 1), n, method, {})
 
 
-def _values(statistic: Statistic, samples: Iterable[Floats], options: dict[str, int] | None = None) -> Floats:
+def _values(
+    statistic: Statistic, samples: Iterable[Floats], options: dict[str, int] | None = None
+) -> Floats:
     return np.array([value_of_rows(statistic, x, options or {}) for x in samples])
 
 
 def _matrix_values(statistic: Statistic, x: Floats) -> Callable[[Floats], Floats]:
     """Return a function of columns of samples, n × m, that returns the statistic for each, from one matrix of pairs."""
     n = len(x)
-    matrix = kernel_matrix(statistic, x, {}, np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))  # one is not 0 in each pair
+    matrix = kernel_matrix(
+        statistic, x, {}, np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    )  # one is not 0 in each pair
     if statistic.normalisation == "U":
         np.fill_diagonal(matrix, 0.0)
     row_totals = matrix.sum(axis=1)

@@ -28,8 +28,15 @@ def mann_whitney(data: Data, settings: Settings, name: str) -> HypothesisTest:
     assert isinstance(u, float)
     n, pairs = len(x), plus * (len(x) - plus)
     ties = Ties.of_column(x[:, 0])
-    if min(plus, n - plus) <= FEW_OF_A_CLASS and not ties.pairs and min(u, pairs - u) <= LARGEST_COUNT:
-        tails, how = [mann_whitney_tail(round(end), plus, n - plus) for end in (u, pairs - u)], "exact"
+    if (
+        min(plus, n - plus) <= FEW_OF_A_CLASS
+        and not ties.pairs
+        and min(u, pairs - u) <= LARGEST_COUNT
+    ):
+        tails, how = (
+            [mann_whitney_tail(round(end), plus, n - plus) for end in (u, pairs - u)],
+            "exact",
+        )
     else:
         variance = mann_whitney_variance(n, pairs, ties)
         gaps = u - pairs / 2 + 0.5, pairs / 2 - u + 0.5  # continuity correction
@@ -38,7 +45,15 @@ def mann_whitney(data: Data, settings: Settings, name: str) -> HypothesisTest:
     effect = _effect(differences(x, None, False), settings)
     method, values = f"Mann–Whitney U, {how}", {"auc": u / pairs}
     return HypothesisTest(
-        name, u, settings.p_value(*tails), n, method, values, effect, "Hodges–Lehmann shift", settings.alternative
+        name,
+        u,
+        settings.p_value(*tails),
+        n,
+        method,
+        values,
+        effect,
+        "Hodges–Lehmann shift",
+        settings.alternative,
     )
 
 
@@ -61,19 +76,39 @@ def kendall(data: Data, settings: Settings, name: str) -> HypothesisTest:
     n = len(x)
     tau = value_of_rows(statistic, x, options)
     assert isinstance(tau, float)
-    score = round(float(row_sums(statistic, x, {}).sums[:, 0].sum()) / 2)  # concordant less discordant pairs
+    score = round(
+        float(row_sums(statistic, x, {}).sums[:, 0].sum()) / 2
+    )  # concordant less discordant pairs
     first, second = map(Ties.of_column, x.T)
     all_pairs = n * (n - 1) // 2
     discordant = (all_pairs - score) // 2
-    if not first.pairs and not second.pairs and (n <= FEW_ROWS or min(discordant, all_pairs - discordant) <= 1):
+    if (
+        not first.pairs
+        and not second.pairs
+        and (n <= FEW_ROWS or min(discordant, all_pairs - discordant) <= 1)
+    ):
         tails, how = [kendall_tail(end, n) for end in (all_pairs - discordant, discordant)], "exact"
     else:
         variance = kendall_variance(n, first, second)
         if not variance > 0:
             raise NumericalError("kendall-tau has no test here: a column is constant")
         z = score / sqrt(variance)
-        tails, how = [_normal_share(z), _normal_share(-z)], "normal approximation, corrected for ties"
-    effect, method = _effect(slopes(x, None, False), settings), f"Kendall's tau-{options['variant']}, {how}"
+        tails, how = (
+            [_normal_share(z), _normal_share(-z)],
+            "normal approximation, corrected for ties",
+        )
+    effect, method = (
+        _effect(slopes(x, None, False), settings),
+        f"Kendall's tau-{options['variant']}, {how}",
+    )
     return HypothesisTest(
-        name, tau, settings.p_value(*tails), n, method, {}, effect, "Theil–Sen slope", settings.alternative
+        name,
+        tau,
+        settings.p_value(*tails),
+        n,
+        method,
+        {},
+        effect,
+        "Theil–Sen slope",
+        settings.alternative,
     )

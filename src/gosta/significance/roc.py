@@ -29,7 +29,9 @@ def auc(data: Data, settings: Settings, name: str) -> HypothesisTest:
     if data.has_selected_columns and len(data.features) == 2:
         return _paired(data, settings, name)
     how = "columns=['a', 'b'] (--columns a,b), or of two groups of rows with by=... (--by ...)"
-    raise InputError(f"auc: compare the AUCs of two scores with {how}; for one AUC against 0.5 test mann-whitney")
+    raise InputError(
+        f"auc: compare the AUCs of two scores with {how}; for one AUC against 0.5 test mann-whitney"
+    )
 
 
 def _paired(data: Data, settings: Settings, name: str) -> HypothesisTest:
@@ -39,17 +41,23 @@ def _paired(data: Data, settings: Settings, name: str) -> HypothesisTest:
     both = np.column_stack([_components(x[:, [k, 2]]) for k in (0, 1)])
     aucs = both[plus].mean(axis=0)
     variance = _variance(both[:, 0] - both[:, 1], plus)
-    values = {f"auc of {column}": float(one) for column, one in zip(data.features, aucs, strict=True)}
+    values = {
+        f"auc of {column}": float(one) for column, one in zip(data.features, aucs, strict=True)
+    }
     method = "DeLong's test of two scores of the same rows: z"
     return _result(name, values, variance, inf, len(x), settings, method)
 
 
 def _unpaired(data: Data, settings: Settings, name: str) -> HypothesisTest:
     if data.score is None and len(data.features) != 1:
-        raise InputError("auc: to compare groups of rows, name one score column with score (--score)")
+        raise InputError(
+            "auc: to compare groups of rows, name one score column with score (--score)"
+        )
     codes, groups = data.site_codes()
     if len(groups) != 2:
-        found = f"column {data.by!r} has {len(groups)} ({shorten([str(group) for group in groups])})"
+        found = (
+            f"column {data.by!r} has {len(groups)} ({shorten([str(group) for group in groups])})"
+        )
         raise DataError(f"auc: by needs two groups of rows, {found}; keep the rows of two")
     classes = tuple(data.class_codes()[1])
     aucs, variances, sizes = [], [], []
@@ -65,20 +73,37 @@ def _unpaired(data: Data, settings: Settings, name: str) -> HypothesisTest:
         variances.append(_variance(components, plus))
         sizes.append(len(x))
     total = sum(variances)
-    freedom = total**2 / sum(v**2 / (n - 1) for v, n in zip(variances, sizes, strict=True)) if total > 0 else inf
-    values = {f"auc where {data.by} is {group}": one for group, one in zip(groups, aucs, strict=True)}
+    freedom = (
+        total**2 / sum(v**2 / (n - 1) for v, n in zip(variances, sizes, strict=True))
+        if total > 0
+        else inf
+    )
+    values = {
+        f"auc where {data.by} is {group}": one for group, one in zip(groups, aucs, strict=True)
+    }
     method = f"DeLong's test of two groups of rows: t with {freedom:.5g} degrees of freedom"
     return _result(name, values, total, freedom, sum(sizes), settings, method)
 
 
 def _result(
-    name: str, values: dict[str, float], variance: float, freedom: float, n: int, settings: Settings, method: str
+    name: str,
+    values: dict[str, float],
+    variance: float,
+    freedom: float,
+    n: int,
+    settings: Settings,
+    method: str,
 ) -> HypothesisTest:
     first, second = values.values()
     gap, error = first - second, sqrt(variance)
     if error == 0 and gap != 0:
-        raise NumericalError("auc: the difference has no test, since no row is ordered differently by chance")
-    t, reach = gap / error if error else 0.0, student_quantile(settings.two_sided_level, freedom) * error
+        raise NumericalError(
+            "auc: the difference has no test, since no row is ordered differently by chance"
+        )
+    t, reach = (
+        gap / error if error else 0.0,
+        student_quantile(settings.two_sided_level, freedom) * error,
+    )
     effect = Estimate(gap, max(-1.0, gap - reach), min(1.0, gap + reach), error, settings.level)
     effect = settings.one_ended(effect, (-1.0, 1.0))
     p = settings.p_value(*student_tails(t, freedom))
@@ -92,10 +117,14 @@ def _components(x: Floats) -> Floats:
 
 
 def _variance(components: Floats, plus: Booleans) -> float:
-    return sum(float(part.var(ddof=1)) / len(part) for part in (components[plus], components[~plus]))
+    return sum(
+        float(part.var(ddof=1)) / len(part) for part in (components[plus], components[~plus])
+    )
 
 
 def _check_classes(x: Floats, where: str) -> None:
     least = min(int((x[:, -1] > 0).sum()), int((x[:, -1] < 0).sum()))
     if least < 2:
-        raise DataError(f"auc: a test needs at least two rows of each class, {where} has {least} of one")
+        raise DataError(
+            f"auc: a test needs at least two rows of each class, {where} has {least} of one"
+        )

@@ -25,8 +25,12 @@ def log_rank(data: Data, settings: Settings, name: str) -> HypothesisTest:
     data.assumed.update(labelled.assumed)
     z = log_rank_z(x)
     if isnan(z):
-        raise NumericalError("log-rank is not defined here: there are no events while both classes have rows")
+        raise NumericalError(
+            "log-rank is not defined here: there are no events while both classes have rows"
+        )
     p = settings.p_value(erfc(-z / sqrt(2)) / 2, erfc(z / sqrt(2)) / 2)
     if settings.alternative == "two-sided":
-        return HypothesisTest(name, z * z, p, len(x), f"{METHOD}: chi-squared with 1 degree of freedom", {})
+        return HypothesisTest(
+            name, z * z, p, len(x), f"{METHOD}: chi-squared with 1 degree of freedom", {}
+        )
     return HypothesisTest(name, z, p, len(x), f"{METHOD}: z", {}, alternative=settings.alternative)

@@ -77,7 +77,9 @@ def test(
     find_test(statistic)  # an unknown name is the first error to report
     given = dict(options or {})
     for name in given.keys() & statistic_options.keys():
-        raise InputError(f"{statistic}: option {name!r} is given twice, in options and as {name}=...")
+        raise InputError(
+            f"{statistic}: option {name!r} is given twice, in options and as {name}=..."
+        )
     table = datasets.load(data).select(columns, label, score, drop_missing)
     settings = Settings({**given, **statistic_options}, level, permutations, seed, alternative)
     return run_test(table, statistic, by, settings)
@@ -88,23 +90,35 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
     if not 0 < settings.level < 1 - 1e-9:
         raise InputError(f"level = {settings.level!r} must lie between 0 and 1, such as 0.95")
     if settings.alternative not in ALTERNATIVES:
-        raise InputError(f"alternative = {settings.alternative!r} must be one of: {', '.join(ALTERNATIVES)}")
+        raise InputError(
+            f"alternative = {settings.alternative!r} must be one of: {', '.join(ALTERNATIVES)}"
+        )
     if settings.alternative != "two-sided" and settings.level <= 0.5:
-        raise InputError(f"level = {settings.level!r} must exceed 0.5 for a one-sided interval, such as 0.95")
+        raise InputError(
+            f"level = {settings.level!r} must exceed 0.5 for a one-sided interval, such as 0.95"
+        )
     if settings.permutations < 1:
-        raise InputError(f"permutations = {settings.permutations!r} must be at least 1, such as 999")
+        raise InputError(
+            f"permutations = {settings.permutations!r} must be at least 1, such as 999"
+        )
     if settings.seed < 0:
         raise InputError(f"seed = {settings.seed!r} must not be negative")
     found = find_test(statistic)
     if statistic in STATISTICS:
-        find(statistic).options_by_part(settings.options)  # an unknown option is reported before the data are encoded
+        find(statistic).options_by_part(
+            settings.options
+        )  # an unknown option is reported before the data are encoded
     if by is not None and statistic not in USES_GROUPS:
         groups = ", ".join(sorted(USES_GROUPS))
-        raise InputError(f"by = {by!r}: groups of rows are compared by {groups} only; name classes with label")
+        raise InputError(
+            f"by = {by!r}: groups of rows are compared by {groups} only; name classes with label"
+        )
     table = data if by is None else data.with_sites(by, exclude=True)
     result = found(table, settings, statistic)
     assumed = assumptions.collect(table, None, settings.options, result.n)
-    has_direction = statistic in assumptions.ORDERED_BY_POSITIVE or settings.alternative != "two-sided"
+    has_direction = (
+        statistic in assumptions.ORDERED_BY_POSITIVE or settings.alternative != "two-sided"
+    )
     warnings = table.doubts
     if has_direction and assumptions.likely_positive(assumed) is not None:
         warnings = (*warnings, assumptions.opposite(assumed))

@@ -46,7 +46,9 @@ def check_animation(name: str, file: Path) -> None:
     """Raise an error unless a file's ending is that of an animation, and what writes it is installed."""
     if file.suffix.lower() not in (".gif", ".mp4"):
         raise InputError(f"{name} = {str(file)!r} must end in .gif or .mp4")
-    require_extra("plot", *["video"] * (file.suffix.lower() == ".mp4"), purpose=f"writing {file.name}")
+    require_extra(
+        "plot", *["video"] * (file.suffix.lower() == ".mp4"), purpose=f"writing {file.name}"
+    )
 
 
 def animate(trace: Trace, file: Path) -> None:
@@ -81,7 +83,9 @@ class _Figure:
         self.canvas = matplotlib("backends.backend_agg").FigureCanvasAgg(figure)
         grid = figure.add_gridspec(2, 2, width_ratios=[1.1, 1], height_ratios=[26, 1])
         self.network, self.axes = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[:, 1])
-        figure.suptitle(textwrap.fill(sentence(trace.info), MAX_TITLE, break_on_hyphens=False), fontsize=18)
+        figure.suptitle(
+            textwrap.fill(sentence(trace.info), MAX_TITLE, break_on_hyphens=False), fontsize=18
+        )
         self.dots = draw_estimates(self.network, self.view, self.view.deviations[self.view.last])
         self.network.set_title("after\noff", fontsize=15)
         add_colour_bar(figure.add_subplot(grid[1, 0]), self.dots, self.view)
@@ -105,7 +109,10 @@ class _Figure:
 
     def frame(self, checkpoint: int) -> Frame:
         """Draw the network at a checkpoint, and the curve up to there."""
-        deviations, iteration = self.view.deviations[checkpoint], int(self.trace.iterations[checkpoint])
+        deviations, iteration = (
+            self.view.deviations[checkpoint],
+            int(self.trace.iterations[checkpoint]),
+        )
         self.dots.set_array(deviations)
         when = time_of(self.trace.info, iteration)
         self.network.title.set_text(f"{when}:\n{average_error(self.view, deviations)}")
@@ -122,7 +129,9 @@ class _Figure:
 
 
 def _frames(trace: Trace) -> Iterator[Frame]:
-    with require("matplotlib", "plot", "drawing plots").rc_context({"font.size": 13}):  # to be read from afar
+    with require("matplotlib", "plot", "drawing plots").rc_context(
+        {"font.size": 13}
+    ):  # to be read from afar
         figure = _Figure(trace)
     chosen = frame_checkpoints(trace.iterations, figure.view.last, trace.info.nodes)
     with progress.bar("drawing frames", len(chosen)) as advance:
@@ -137,7 +146,9 @@ def _write_gif(frames: Iterator[Frame]) -> bytes:
     pictures = [image.fromarray(frame) for frame in frames]
     both = image.fromarray(np.concatenate([np.asarray(pictures[0]), np.asarray(pictures[-1])]))
     palette = both.quantize(COLOURS, image.Quantize.FASTOCTREE)
-    first, *others = [picture.quantize(palette=palette, dither=image.Dither.NONE) for picture in pictures]
+    first, *others = [
+        picture.quantize(palette=palette, dither=image.Dither.NONE) for picture in pictures
+    ]
     milliseconds = [1000 // FRAMES_PER_SECOND] * len(others) + [1000 * LAST_SECONDS]
     content = io.BytesIO()
     first.save(content, "GIF", save_all=True, append_images=others, duration=milliseconds, loop=0)
@@ -148,7 +159,9 @@ def _write_video(frames: Iterator[Frame]) -> bytes:
     """Return an .mp4 file in H.264 with the pixel format that players, browsers and slides show."""
     av, content = require("av", "video", "writing an .mp4 file"), io.BytesIO()
     with av.open(content, "w", format="mp4") as container:
-        stream = container.add_stream("libx264", rate=FRAMES_PER_SECOND, options={"crf": "20", "preset": "medium"})
+        stream = container.add_stream(
+            "libx264", rate=FRAMES_PER_SECOND, options={"crf": "20", "preset": "medium"}
+        )
         stream.pix_fmt = "yuv420p"
         stream.width, stream.height = (round(DPI * inches) for inches in SIZE)
         for frame in _hold_last(frames):

@@ -81,7 +81,13 @@ def seed_stream(stream: Words, entropy: Any, run: int, block: int) -> None:
                 word = np.uint64(entropy[source])
             else:
                 key = source - len(entropy)
-                word = np.uint64(run) if key == 0 else np.uint64(EDGES) if key == 1 else np.uint64(block)
+                word = (
+                    np.uint64(run)
+                    if key == 0
+                    else np.uint64(EDGES)
+                    if key == 1
+                    else np.uint64(block)
+                )
             after = factor * np.uint64(0x931E8875) & LOW_HALF
             pool[target] = mix_words(pool[target], hash_word(word, factor, after))
             factor = after
@@ -95,7 +101,12 @@ def seed_stream(stream: Words, entropy: Any, run: int, block: int) -> None:
     step, step_low = step << ONE | step_low >> np.uint64(63), step_low << ONE | ONE
     low = step_low + state_low
     state, state_low = next_state(step + state + np.uint64(low < step_low), low, step, step_low)
-    stream[STATE], stream[STATE_LOW], stream[STEP], stream[STEP_LOW] = state, state_low, step, step_low
+    stream[STATE], stream[STATE_LOW], stream[STEP], stream[STEP_LOW] = (
+        state,
+        state_low,
+        step,
+        step_low,
+    )
     stream[HAS_HALF], stream[DRAWN] = np.uint64(0), np.uint64(block * BLOCK)
 
 
@@ -133,7 +144,12 @@ def place_of(cumulated: Floats, guide: Integers, at: float) -> Any:
 
 def draw_narrow(stream: Words, bound: Any, threshold: Any, numbers: Integers) -> None:
     """Draw numbers below a bound of at most 2^32, two from each number of the generator unless one is rejected."""
-    state, state_low, step, step_low = stream[STATE], stream[STATE_LOW], stream[STEP], stream[STEP_LOW]
+    state, state_low, step, step_low = (
+        stream[STATE],
+        stream[STATE_LOW],
+        stream[STEP],
+        stream[STEP_LOW],
+    )
     half, has_half, t = stream[HALF], stream[HAS_HALF], 0
     while t < len(numbers):
         if not has_half:
@@ -148,12 +164,22 @@ def draw_narrow(stream: Words, bound: Any, threshold: Any, numbers: Integers) ->
             numbers[t] = product >> HALF_BITS
             t += int(product & LOW_HALF >= threshold)
             has_half = np.uint64(0)
-    stream[STATE], stream[STATE_LOW], stream[HALF], stream[HAS_HALF] = state, state_low, half, has_half
+    stream[STATE], stream[STATE_LOW], stream[HALF], stream[HAS_HALF] = (
+        state,
+        state_low,
+        half,
+        has_half,
+    )
 
 
 def draw_wide(stream: Words, bound: Any, threshold: Any, numbers: Integers) -> None:
     """Draw numbers below a bound beyond 2^32."""
-    state, state_low, step, step_low = stream[STATE], stream[STATE_LOW], stream[STEP], stream[STEP_LOW]
+    state, state_low, step, step_low = (
+        stream[STATE],
+        stream[STATE_LOW],
+        stream[STEP],
+        stream[STEP_LOW],
+    )
     t = 0
     while t < len(numbers):
         state, state_low = next_state(state, state_low, step, step_low)
@@ -165,7 +191,12 @@ def draw_wide(stream: Words, bound: Any, threshold: Any, numbers: Integers) -> N
 
 def draw_places(stream: Words, network: Any, numbers: Integers) -> None:
     """Draw numbers of edges by their weights; of a tree, numbers of children, or n + the number of any pair."""
-    state, state_low, step, step_low = stream[STATE], stream[STATE_LOW], stream[STEP], stream[STEP_LOW]
+    state, state_low, step, step_low = (
+        stream[STATE],
+        stream[STATE_LOW],
+        stream[STEP],
+        stream[STEP_LOW],
+    )
     cumulated, n = network.cumulated, network.nodes
     total = cumulated[len(cumulated) - 1]
     for t in range(len(numbers)):
@@ -182,7 +213,13 @@ def draw_places(stream: Words, network: Any, numbers: Integers) -> None:
 
 
 def draw_runs(
-    streams: Words, entropy: Any, runs: Integers, network: Any, first: int, edges: Any, shares: Floats
+    streams: Words,
+    entropy: Any,
+    runs: Integers,
+    network: Any,
+    first: int,
+    edges: Any,
+    shares: Floats,
 ) -> None:
     """Draw edges of some runs from draw `first` on, runs × draws × 2; and their shares, if these differ."""
     numbers = np.empty(PIECE, dtype=np.int64)

@@ -81,7 +81,11 @@ class Drawer:
     """Draws the edges of runs."""
 
     def __init__(
-        self, graph: Graph | ChangingGraph, seed: int, has_shares: bool, failures: Failures | None = None
+        self,
+        graph: Graph | ChangingGraph,
+        seed: int,
+        has_shares: bool,
+        failures: Failures | None = None,
     ) -> None:
         self.graph = graph if isinstance(graph, ChangingGraph) else ChangingGraph((0,), (graph,))
         self.networks = [network_of(one, has_shares) for one in self.graph.graphs]
@@ -90,9 +94,17 @@ class Drawer:
 
     def _trial(self, module: ModuleType) -> None:
         self.module = module
-        self._draw(self.networks[0], np.zeros((0, STREAM_SIZE), dtype=np.uint64), np.zeros(0, dtype=np.int64), 0, 0)
+        self._draw(
+            self.networks[0],
+            np.zeros((0, STREAM_SIZE), dtype=np.uint64),
+            np.zeros(0, dtype=np.int64),
+            0,
+            0,
+        )
 
-    def draw(self, streams: NDArray[np.uint64], runs: Integers, first: int, last: int) -> tuple[Edges, Floats]:
+    def draw(
+        self, streams: NDArray[np.uint64], runs: Integers, first: int, last: int
+    ) -> tuple[Edges, Floats]:
         """Return the edges of runs from draw `first` to `last`, runs × draws × 2, and their shares, runs × draws.
 
         `streams` is where each run is in its stream, all zeros at first; where all shares are equal, there is one. Both
@@ -107,7 +119,9 @@ class Drawer:
                 self.failures.mark(run, first, edges[k])
         return edges, shares
 
-    def _draw_pieces(self, streams: NDArray[np.uint64], runs: Integers, first: int, last: int) -> tuple[Edges, Floats]:
+    def _draw_pieces(
+        self, streams: NDArray[np.uint64], runs: Integers, first: int, last: int
+    ) -> tuple[Edges, Floats]:
         """Draw from several graphs in turn."""
         block = first // BLOCK * BLOCK
         if block < first and (streams[:, DRAWN] != first).any():  # a run that is continued

@@ -50,7 +50,9 @@ class Pace:
         self.speed, self.is_paused, self.is_watched = 1.0, False, False
         self._steps, self._shown_at, self._wake = 0, 0.0, threading.Event()
 
-    def change(self, speed: float | None = None, is_paused: bool | None = None, steps: int = 0) -> None:
+    def change(
+        self, speed: float | None = None, is_paused: bool | None = None, steps: int = 0
+    ) -> None:
         """Take up what the page asks for."""
         self.speed = self.speed if speed is None else speed
         self.is_paused = self.is_paused if is_paused is None else is_paused
@@ -94,14 +96,21 @@ class LivePage:
         self._picture: Picture | None = None
         self._readings: list[Reading] = []
         values = setting.target.shape[1]
-        self._max_frames = max(MIN_FRAMES, min(MAX_FRAMES, MAX_KEPT_NUMBERS // (info.nodes * values)))
-        self._events = [Events(functools.partial(self._greet, quantity)) for quantity in range(values)]
+        self._max_frames = max(
+            MIN_FRAMES, min(MAX_FRAMES, MAX_KEPT_NUMBERS // (info.nodes * values))
+        )
+        self._events = [
+            Events(functools.partial(self._greet, quantity)) for quantity in range(values)
+        ]
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextlib.contextmanager
     def serving(self, listener: socket.socket, host: str) -> Iterator[None]:
         """Serve the page, in a thread of its own; `host` is the name under which it was asked to listen."""
-        routes: dict[str, Callable[[str], Response | Events]] = {"/events": self._subscribe, "/node": self._describe}
+        routes: dict[str, Callable[[str], Response | Events]] = {
+            "/events": self._subscribe,
+            "/node": self._describe,
+        }
         server = make_server("simulation", routes, host, {"/pace": self._change_pace})
         with serving(server, listener) as self._loop:
             yield
@@ -136,7 +145,9 @@ class LivePage:
             if events:
                 is_first = len(self._readings) == 1
                 event = (
-                    self._greet(quantity) if is_first else self._event("change", frame=self._frame(quantity, reading))
+                    self._greet(quantity)
+                    if is_first
+                    else self._event("change", frame=self._frame(quantity, reading))
                 )
                 events.publish(event)
 
@@ -150,7 +161,9 @@ class LivePage:
 
     def _event(self, name: str, **more: Any) -> bytes:
         state = "paused" if self._state == "running" and self.pace.is_paused else self._state
-        return make_event(name, msgspec.json.encode({"state": state, "speed": self.pace.speed, **more}))
+        return make_event(
+            name, msgspec.json.encode({"state": state, "speed": self.pace.speed, **more})
+        )
 
     def _frame(self, quantity: int, reading: Reading) -> Any:
         assert self._picture is not None
@@ -165,7 +178,11 @@ class LivePage:
 
     def _subscribe(self, query: str) -> Events | Response:
         quantity = _whole_number(query, len(self._events))
-        return Response(b"no such quantity\n", TEXT, 404) if quantity is None else self._events[quantity]
+        return (
+            Response(b"no such quantity\n", TEXT, 404)
+            if quantity is None
+            else self._events[quantity]
+        )
 
     def _change_pace(self, query: str) -> Response:
         changes: dict[str, dict[str, Any]] = {
@@ -183,7 +200,9 @@ class LivePage:
     def _describe(self, query: str) -> Response:
         """Return what is known of a node; the query has its number, the quantity and an iteration."""
         limits = self._setting.placement.nodes, len(self._events), MAX_COUNT
-        given = [_whole_number(text, end) for text, end in zip(query.split(","), limits, strict=False)]
+        given = [
+            _whole_number(text, end) for text, end in zip(query.split(","), limits, strict=False)
+        ]
         if len(given) < len(limits) or None in given or not self._readings:
             return Response(b"no such node\n", TEXT, 404)
         place, quantity, iteration = (one or 0 for one in given)
@@ -192,18 +211,28 @@ class LivePage:
         found = {
             "node": place,
             "rows": int(self._setting.placement.rows[place]),
-            "target": float(self._setting.target[min(place, len(self._setting.target) - 1), quantity]),
+            "target": float(
+                self._setting.target[min(place, len(self._setting.target) - 1), quantity]
+            ),
             "visitors": last.visitors[place].tolist(),
             "neighbour_count": len(near),
-            "neighbours": [(int(k), float(last.values[k, quantity])) for k in near[:MAX_NEIGHBOURS]],
-            "history": [(one.iteration, float(one.values[place, quantity])) for one in self._readings],
+            "neighbours": [
+                (int(k), float(last.values[k, quantity])) for k in near[:MAX_NEIGHBOURS]
+            ],
+            "history": [
+                (one.iteration, float(one.values[place, quantity])) for one in self._readings
+            ],
         }
         return Response(msgspec.json.encode(found), "application/json")
 
 
 def _whole_number(text: str, end: int) -> int | None:
     """Return a number below an end; None if it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 17 and int(text) < end else None
+    return (
+        int(text)
+        if text.isascii() and text.isdigit() and len(text) < 17 and int(text) < end
+        else None
+    )
 
 
 def neighbours(graph: Graph, node: int) -> Integers:
@@ -217,7 +246,9 @@ def neighbours(graph: Graph, node: int) -> Integers:
 class LiveRunner(Runner):
     """Advances one run from frame to frame, at the pace of its page."""
 
-    def __init__(self, setting: Setting, info: TraceInfo, checkpoints: Integers, page: LivePage) -> None:
+    def __init__(
+        self, setting: Setting, info: TraceInfo, checkpoints: Integers, page: LivePage
+    ) -> None:
         super().__init__(setting, info, checkpoints)
         self._page = page
         names, node_names = setting.estimand.value_names or (), setting.placement.names
@@ -226,11 +257,17 @@ class LiveRunner(Runner):
     def end(self) -> None:
         """Say on the page that the run has ended, and how."""
         has_reached = self.reached[0] == self.checkpoints[-1]
-        self._page.end("stopped" if self.stopped[0] else "finished" if has_reached else "interrupted")
+        self._page.end(
+            "stopped" if self.stopped[0] else "finished" if has_reached else "interrupted"
+        )
 
     def _advance(self, engine: Engine[Any], batch: Batch[Any]) -> None:
         pace, last, shown_seconds = self._page.pace, int(self.checkpoints[-1]), 0.0
-        end = last if self.info.until is None else PACED_ITERATIONS_PER_NODE * self.setting.placement.nodes
+        end = (
+            last
+            if self.info.until is None
+            else PACED_ITERATIONS_PER_NODE * self.setting.placement.nodes
+        )
         self._advance_to(engine, batch, 1)  # before, not every protocol has estimates
         while batch.iteration < last and batch.active.any() and pace.wait(self._is_interrupted):
             # Slowly at first, as most happens then; the square lets each node exchange within three seconds.
@@ -258,4 +295,6 @@ class LiveRunner(Runner):
         drawn = max(1, batch.iteration * setting.protocol.draws)
         unsent = self._failed(0, batch.iteration)[1:].sum() / drawn  # as in the trace
         sent = round(self._units_sent(batch.iteration) * (1 - float(unsent)))
-        self._page.show(Reading(batch.iteration, sent, values, engine.visitors(batch)[0].astype(np.uint16)))
+        self._page.show(
+            Reading(batch.iteration, sent, values, engine.visitors(batch)[0].astype(np.uint16))
+        )

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 # Dark is too low, light too high, and what lies between is right: also for colour-blind readers and in grey print.
 COLOURS = "viridis"
 MAX_LINE = 105  # characters of a title's line
-MAX_RELATIVE = 1.0  # relative deviation from the exact value beyond which the colour does not change
+MAX_RELATIVE = (
+    1.0  # relative deviation from the exact value beyond which the colour does not change
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,9 @@ def reason_not_to_draw(trace: Trace) -> str:
     if "estimates" not in trace.data:
         return "the estimates of all nodes were too many to keep"
     if "x" not in trace.resume_data:
-        return "the trace does not hold its network: it was too large, or the engine was 'reference'"
+        return (
+            "the trace does not hold its network: it was too large, or the engine was 'reference'"
+        )
     if "node" in trace.data["target"].dims:
         return f"{trace.info.statistic} has a value of its own for each node"
     if not np.isfinite(trace.estimates.values[0]).any():
@@ -87,7 +91,9 @@ def network_view(trace: Trace) -> NetworkView:
     info, estimates, target = trace.info, trace.estimates.values[0], np.atleast_1d(trace.target)
     estimates = estimates[..., 0] if estimates.ndim == 3 else estimates
     exact, scale = float(target[0]), abs(float(target[0])) or 1.0
-    network = info.graph.partition(",")[0] if info.graph_changes else info.graph  # of a changing one, the first
+    network = (
+        info.graph.partition(",")[0] if info.graph_changes else info.graph
+    )  # of a changing one, the first
     graph = Graph(network, info.nodes, trace.resume_data.get("edges"))
     name = next(iter(trace.value_names), "")
     return NetworkView(graph, positions(graph), (estimates - exact) / scale, exact, name, info)
@@ -96,7 +102,12 @@ def network_view(trace: Trace) -> NetworkView:
 def draw_estimates(ax: Any, view: NetworkView, deviations: Floats) -> Any:
     """Draw the network with nodes coloured by their deviations from the exact value; return the nodes."""
     # Logarithmic on both sides, so that a tenth of an error can be told from the error, and linear in the middle.
-    limits = {"linthresh": view.reach / 100, "linscale": 0.5, "vmin": -view.reach, "vmax": view.reach}
+    limits = {
+        "linthresh": view.reach / 100,
+        "linscale": 0.5,
+        "vmin": -view.reach,
+        "vmax": view.reach,
+    }
     scale = {"cmap": COLOURS, "norm": matplotlib("colors").SymLogNorm(**limits)}
     dots = draw_network(ax, view.graph, view.places, c=deviations, **scale)
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))  # panels of all networks are squares
@@ -107,7 +118,9 @@ def add_colour_bar(ax: Any, dots: Any, view: NetworkView) -> None:
     """Explain the colours of nodes in an axes: the exact value in the middle, deviations from it on both sides."""
     ticks = view.reach * np.array([-1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 1.0])
     bar = ax.figure.colorbar(dots, cax=ax, orientation="horizontal", extend="both", ticks=ticks)
-    texts = [f"{'+' if tick > 0 else ''}{numbers.error(tick, view.info.is_relative)}" for tick in ticks]
+    texts = [
+        f"{'+' if tick > 0 else ''}{numbers.error(tick, view.info.is_relative)}" for tick in ticks
+    ]
     texts[3] = f"\nexact value {numbers.number(view.target)}"
     ax.set_xticklabels(texts, fontsize="small")
     ax.minorticks_off()
@@ -128,7 +141,11 @@ def average_error(view: NetworkView, deviations: Floats) -> str:
 
 def sentence(info: TraceInfo) -> str:
     """Say what a simulation is about, in words for somebody who sees one for the first time."""
-    each = "one row" if not info.has_tables else f"{_span(info.min_rows, info.max_rows)} of the {info.rows:,} rows"
+    each = (
+        "one row"
+        if not info.has_tables
+        else f"{_span(info.min_rows, info.max_rows)} of the {info.rows:,} rows"
+    )
     statistics = info.statistic.replace(",", ", ")
     return f"{info.nodes:,} nodes, each knows {each} of {info.data}: together they estimate its {statistics}"
 
@@ -148,7 +165,9 @@ def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "it
     trace, info, view = traces[0], traces[0].info, network_view(traces[0])
     figure = new_figure(10.5, 4.5)
     grid = figure.add_gridspec(2, 3, width_ratios=[1, 1, 1], height_ratios=[24, 1])
-    before, after, curves = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[:, 2]))
+    before, after, curves = (
+        figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[:, 2])
+    )
     checkpoints = [view.early(trace.iterations), view.last]
     panels = [(view.deviations[k], time_of(info, int(trace.iterations[k]))) for k in checkpoints]
     for ax, (deviations, when) in zip((before, after), panels, strict=True):
@@ -160,7 +179,13 @@ def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "it
     networks = f"networks: {info.protocol if len(traces) > 1 else network}{', first run' if info.runs > 1 else ''}"
     curves.set_title(f"{curve_title(info)}\n({networks})", fontsize=9)
     curve = error_curve(trace, against)
-    ring = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "markeredgecolor": "0.2", "linestyle": ""}
+    ring = {
+        "marker": "o",
+        "markersize": 11,
+        "markerfacecolor": "none",
+        "markeredgecolor": "0.2",
+        "linestyle": "",
+    }
     curves.plot(curve.x[checkpoints], curve.mean[checkpoints], **ring)
     figure.suptitle(textwrap.fill(sentence(info), MAX_LINE, break_on_hyphens=False), fontsize=12)
     return curves

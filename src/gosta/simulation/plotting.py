@@ -20,10 +20,14 @@ def error_curve(trace: Trace, against: Axis = "iterations") -> ErrorCurve:
     """Return the mean error at each checkpoint against iterations or numbers sent, averaged over runs."""
     error = trace.error()
     x = trace.units if against == "units" else trace.iterations
-    return ErrorCurve(trace.info.protocol, x.astype(np.float64), error["mean"].values, error["spread"].values)
+    return ErrorCurve(
+        trace.info.protocol, x.astype(np.float64), error["mean"].values, error["spread"].values
+    )
 
 
-def plot(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterations", ax: Any = None) -> Any:
+def plot(
+    traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterations", ax: Any = None
+) -> Any:
     """Draw the error curves of traces of one problem into an axes, by default of a new figure; return the axes."""
     info, curves = traces[0].info, [error_curve(trace, against) for trace in traces]
     ax = new_figure(*SIZE).add_subplot() if ax is None else ax

@@ -85,11 +85,17 @@ def root_mean_square_error(layout: Layout, totals: Floats, exact: float) -> floa
     low, high = layout.sketches[0].bounds
     errors = np.abs(np.clip(first_values(layout, totals), low, high) - exact)
     worst = max(exact - low, high - exact)
-    errors = np.where(np.isnan(errors), worst, errors) if math.isfinite(worst) else errors[~np.isnan(errors)]
+    errors = (
+        np.where(np.isnan(errors), worst, errors)
+        if math.isfinite(worst)
+        else errors[~np.isnan(errors)]
+    )
     return float(np.sqrt(np.mean(errors**2))) if len(errors) else math.nan
 
 
-def draw_totals(layout: Layout, sums: Floats, noise: Noise, draws: int, rng: np.random.Generator) -> Floats:
+def draw_totals(
+    layout: Layout, sums: Floats, noise: Noise, draws: int, rng: np.random.Generator
+) -> Floats:
     """Return totals with the noise of all participants, draws × size, from the sums over all rows."""
     numbers = draws * layout.size
     total = np.zeros(numbers, dtype=np.uint64)
@@ -98,7 +104,9 @@ def draw_totals(layout: Layout, sums: Floats, noise: Noise, draws: int, rng: np.
     return sums + total.view(np.int64).reshape(draws, -1) / 2.0**noise.bits
 
 
-def draw_randomised_rows(layout: Layout, sums: Floats, epsilon: float, draws: int, rng: np.random.Generator) -> Floats:
+def draw_randomised_rows(
+    layout: Layout, sums: Floats, epsilon: float, draws: int, rng: np.random.Generator
+) -> Floats:
     """Return corrected counts after every row kept its place with probability 1 − β, else got one of k at random.
 
     β = k / (k + e^ε − 1): the place a row has is at most e^ε times as probable as any other.
@@ -111,7 +119,13 @@ def draw_randomised_rows(layout: Layout, sums: Floats, epsilon: float, draws: in
 
 
 def errors_of_choices(
-    layout: Layout, sums: Floats, exact: float, settings: PrivateSettings, sites: int, draws: int, seed: int
+    layout: Layout,
+    sums: Floats,
+    exact: float,
+    settings: PrivateSettings,
+    sites: int,
+    draws: int,
+    seed: int,
 ) -> dict[str, float]:
     """Return the root mean squared error of each way to keep rows private, for one epsilon."""
     assert settings.epsilon is not None
@@ -122,7 +136,9 @@ def errors_of_choices(
         totals = draw_randomised_rows(layout, sums, settings.epsilon, draws, rng)
         found[ROWS] = root_mean_square_error(layout, totals, exact)
     for name, noise in ((SITES, _noise_of_each(settings, layout, sites)), (SHARED, shared)):
-        found[name] = root_mean_square_error(layout, draw_totals(layout, sums, noise, draws, rng), exact)
+        found[name] = root_mean_square_error(
+            layout, draw_totals(layout, sums, noise, draws, rng), exact
+        )
     return found
 
 
@@ -150,7 +166,9 @@ def spread_by_union(graph: Graph, numbers: int, rng: np.random.Generator) -> Spr
             moved = int(different.sum())
             sent += 2 * ID_BYTES  # digests of all that each has
             if moved:
-                sent += ID_BYTES * int(has[a].sum() + has[b].sum()) + moved * (STATEMENT_BYTES + NUMBER_BYTES * numbers)
+                sent += ID_BYTES * int(has[a].sum() + has[b].sum()) + moved * (
+                    STATEMENT_BYTES + NUMBER_BYTES * numbers
+                )
                 has[a] |= different
                 has[b] = has[a]
                 lacking -= moved
@@ -205,16 +223,27 @@ def spanning_tree(graph: Graph) -> list[tuple[int, int]]:
 
 
 def compare_spreading(
-    layout: Layout, graph: Graph, rows: Sequence[Floats], runs: int, seed: int, advance: Advance = lambda _: None
+    layout: Layout,
+    graph: Graph,
+    rows: Sequence[Floats],
+    runs: int,
+    seed: int,
+    advance: Advance = lambda _: None,
 ) -> dict[str, Spreading]:
     """Return means over runs of what each way to spread the sums of all nodes takes."""
     vectors = np.array([layout.sums(x, SUM_BITS) / 2.0**SUM_BITS for x in rows])
     value = first_values(layout, vectors.sum(axis=0)[None])[0]
 
     def is_near(totals: Floats) -> bool:
-        return bool(abs(first_values(layout, totals[None])[0] - value) <= AVERAGING_ERROR * abs(value))
+        return bool(
+            abs(first_values(layout, totals[None])[0] - value) <= AVERAGING_ERROR * abs(value)
+        )
 
-    found: dict[str, list[Spreading]] = {"union": [], "averaging": [], "tree": [spread_by_tree(graph, layout.size)]}
+    found: dict[str, list[Spreading]] = {
+        "union": [],
+        "averaging": [],
+        "tree": [spread_by_tree(graph, layout.size)],
+    }
     for run in range(runs):
         rng = np.random.default_rng([seed, run])
         found["union"].append(spread_by_union(graph, layout.size, rng))
@@ -230,10 +259,14 @@ def simulate_sums(
 ) -> Simulated:  # fmt: skip
     """Simulate private sums of data in one place; what the settings lack, such as ranges, is taken from the data."""
     if deal is not None and (by is not None or nodes is None):
-        raise InputError(f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random")
+        raise InputError(
+            f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random"
+        )
     data = data if by is None else data.with_sites(by, exclude=nodes is None)
     layout = make_layout(statistic, settings, options=options, data=data)
-    check_settings(msgspec.structs.replace(settings, strata={}))  # values of strata may be taken from the data
+    check_settings(
+        msgspec.structs.replace(settings, strata={})
+    )  # values of strata may be taken from the data
     check_columns(layout, settings)
     x = layout.encode(data)
     order, placement = np.arange(len(x)), Placement(len(x))
@@ -252,7 +285,9 @@ def simulate_sums(
     with progress.bar("private sums", runs + 1) as advance:
         values = _values(layout, data, sums, noise, runs, rng)
         advance(1)
-        spreading = compare_spreading(layout, network, placement.split(x[order]), runs, seed, advance)
+        spreading = compare_spreading(
+            layout, network, placement.split(x[order]), runs, seed, advance
+        )
     return Simulated(layout, network, placement.nodes, len(x), noise, sums, values, spreading)
 
 
@@ -266,7 +301,10 @@ def _values(
     plain = layout.results(sums)
     noisy: list[list[StratumResult]] = []
     if noise is not NO_NOISE:
-        noisy = [layout.results(t, 0, noise.variance) for t in draw_totals(layout, sums, noise, runs, rng)]
+        noisy = [
+            layout.results(t, 0, noise.variance)
+            for t in draw_totals(layout, sums, noise, runs, rng)
+        ]
     exact = {part.title: _exact(part, data) for part in layout.parts}
     found = []
     for k, one in enumerate(plain):
@@ -294,7 +332,9 @@ def _exact(part: Part, data: Data) -> Floats:
     selected = data.select(part.columns)
     name = part.sketch.name
     if name in STATISTICS:
-        return np.atleast_1d(np.asarray(measure(selected, name, options=part.options).value, dtype=np.float64))
+        return np.atleast_1d(
+            np.asarray(measure(selected, name, options=part.options).value, dtype=np.float64)
+        )
     exact = part.sketch.exact(part.sketch.encode(selected, **part.options))
     assert exact is not None, name
     return exact

@@ -44,7 +44,11 @@ def write(trace: Trace, path: str | Path, run: int) -> None:
 
 
 def _recording(trace: Trace, run: int, reached: Integers) -> dict[str, Any]:
-    info, count, edges = trace.info, trace.data.sizes.get("value", 1), trace.resume_data.get("edges")
+    info, count, edges = (
+        trace.info,
+        trace.data.sizes.get("value", 1),
+        trace.resume_data.get("edges"),
+    )
     is_complete = info.edges == info.nodes * (info.nodes - 1) // 2
     graph = Graph(info.graph, info.nodes, edges) if is_complete or edges is not None else None
     has_estimates = "estimates" in trace.data
@@ -53,8 +57,15 @@ def _recording(trace: Trace, run: int, reached: Integers) -> dict[str, Any]:
     picture = Picture(info, trace.value_names, target, graph, note, trace.node_names)
     scene = msgspec.structs.replace(picture.scene, is_recording=True)
     if has_estimates:
-        estimates = trace.data["estimates"].values[run, reached].reshape(len(reached), info.nodes, count)
-        at = zip(trace.iterations[reached].tolist(), trace.units[reached].tolist(), estimates, strict=True)
+        estimates = (
+            trace.data["estimates"].values[run, reached].reshape(len(reached), info.nodes, count)
+        )
+        at = zip(
+            trace.iterations[reached].tolist(),
+            trace.units[reached].tolist(),
+            estimates,
+            strict=True,
+        )
         recorded = [[picture.frame(k, *one) for k in range(count)] for one in at]
         is_small = estimates.size <= MAX_ESTIMATES
         kept = estimates.astype("<f4").tobytes() if is_small and scene.places is not None else None
@@ -74,8 +85,13 @@ def _recording(trace: Trace, run: int, reached: Integers) -> dict[str, Any]:
 def _summaries(trace: Trace, run: int, place: int, count: int) -> list[Frame]:
     """Return a frame of each value where only mean, spread and median of all nodes are known."""
     data, iteration, sent = trace.data, int(trace.iterations[place]), int(trace.units[place])
-    mean, spread, median = (float(data[name].values[run, place]) for name in ("mean", "spread", "median"))
+    mean, spread, median = (
+        float(data[name].values[run, place]) for name in ("mean", "spread", "median")
+    )
     factor = 1 + spread / mean if mean > 0 else 1.0
     errors = mean, None, mean / factor, median, mean * factor, None
     values: Floats = data["estimate"].values[run, place].reshape(count)
-    return [Frame(iteration, sent, b"", (value, *[None] * 5), errors, (0.0, 1.0), []) for value in values.tolist()]
+    return [
+        Frame(iteration, sent, b"", (value, *[None] * 5), errors, (0.0, 1.0), [])
+        for value in values.tolist()
+    ]

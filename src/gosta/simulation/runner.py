@@ -37,7 +37,9 @@ from gosta.simulation.engines import Batch, Engine, Readings
 from gosta.simulation.summary import ErrorSummary
 from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo
 
-MAX_ESTIMATES = 1 << 26  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
+MAX_ESTIMATES = (
+    1 << 26
+)  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
 MAX_READINGS_BYTES = 64 << 20  # memory for what is read between two evaluations
 FIRST_PORTION = 1 << 8  # exchanges, over all runs, after which the time that they take is known
@@ -45,7 +47,10 @@ MAX_GROWTH = 32  # of a portion, in exchanges and in readings, over the one befo
 PORTION_SECONDS = 0.1  # between two moments in which Ctrl-C is noticed and progress reported
 EVALUATED_AT_ONCE = 1 << 17  # numbers: a MiB, which stays in the cache of a core
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
-READINGS, READING_TIMES = "readings", "reading_times"  # names of arrays that a trace with intervals is continued from
+READINGS, READING_TIMES = (
+    "readings",
+    "reading_times",
+)  # names of arrays that a trace with intervals is continued from
 
 # Dimensions of each result.
 BY_RUN = ("run", "iteration")
@@ -83,46 +88,83 @@ class Interrupted(KeyboardInterrupt):
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and notebooks show in place of a traceback."""
         is_empty = not np.isfinite(self.trace.data["mean"].values).any()
-        kept = " before the first checkpoint" if is_empty else "; sys.last_value.trace holds the checkpoints reached"
+        kept = (
+            " before the first checkpoint"
+            if is_empty
+            else "; sys.last_value.trace holds the checkpoints reached"
+        )
         return [f"{type(self).__name__}: {self}{kept}"]
 
 
 class Runner:
     """All runs of one simulation, read at checkpoints; `previous` is a trace to continue."""
 
-    def __init__(self, setting: Setting, info: TraceInfo, checkpoints: Integers, previous: Trace | None = None) -> None:
-        self.setting, self.info, self.checkpoints, self.previous = setting, info, checkpoints, previous
-        runs, count, n, p = info.runs, len(checkpoints), setting.placement.nodes, setting.target.shape[1]
-        keep = runs * count * n * p <= MAX_ESTIMATES and (previous is None or "estimates" in previous.data)
+    def __init__(
+        self,
+        setting: Setting,
+        info: TraceInfo,
+        checkpoints: Integers,
+        previous: Trace | None = None,
+    ) -> None:
+        self.setting, self.info, self.checkpoints, self.previous = (
+            setting,
+            info,
+            checkpoints,
+            previous,
+        )
+        runs, count, n, p = (
+            info.runs,
+            len(checkpoints),
+            setting.placement.nodes,
+            setting.target.shape[1],
+        )
+        keep = runs * count * n * p <= MAX_ESTIMATES and (
+            previous is None or "estimates" in previous.data
+        )
         purpose, advice = (
             f"keeping the estimates of {runs} runs at {count} checkpoints",
             "use fewer runs or checkpoints",
         )
         if info.level is not None and not keep:
-            raise InputError(f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; {advice}")
+            raise InputError(
+                f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; {advice}"
+            )
         machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, advice)
         optional = {"estimates": keep, "time": info.clocks, "counted": setting.protocol.uses_tree}
-        optional |= dict.fromkeys(INTERVAL, info.level is not None) | {"failed": bool(setting.faults)}
+        optional |= dict.fromkeys(INTERVAL, info.level is not None) | {
+            "failed": bool(setting.faults)
+        }
         names = [name for name in DIMENSIONS if optional.get(name, True)]
         sizes = {"run": runs, "iteration": count, "node": n, "value": p, "fault": len(faults.NAMES)}
         shapes = {name: [sizes[dimension] for dimension in DIMENSIONS[name]] for name in names}
         self._tree_share = 1.0 if setting.graph.parents is None else tree_share(setting.graph)
         self._places = setting.estimand.value_places
         self._summary = ErrorSummary(setting.target, self._places)
-        self.results: dict[str, Floats] = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
+        self.results: dict[str, Floats] = {
+            name: np.full(shape, np.nan) for name, shape in shapes.items()
+        }
         self.reached, self.stopped = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
         if previous is not None:
             done = len(previous.iterations)
             for name, array in self.results.items():
                 array[:, :done] = previous.data[name].values.reshape(array[:, :done].shape)
-            self.reached[:], self.stopped[:] = previous.resume_data["reached"], previous.data["stopped"]
-        failures = engines.failures_of(setting, info.seed)  # the engine has one of its own, for other threads
+            self.reached[:], self.stopped[:] = (
+                previous.resume_data["reached"],
+                previous.data["stopped"],
+            )
+        failures = engines.failures_of(
+            setting, info.seed
+        )  # the engine has one of its own, for other threads
         self._schedules = [Schedule(setting.drawn, info.seed, run, failures) for run in range(runs)]
         # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are taken in between.
         has_own_readings = info.level is not None and info.until is None
-        self._reading_times = reading_grid(n, int(checkpoints[-1])) if has_own_readings else checkpoints[:0]
+        self._reading_times = (
+            reading_grid(n, int(checkpoints[-1])) if has_own_readings else checkpoints[:0]
+        )
         self._readings = [self._kept_readings(run) for run in range(runs)]
-        self._snapshot: dict[str, NDArray[Any]] | None = None  # of the engine; None: the runs take several batches
+        self._snapshot: dict[str, NDArray[Any]] | None = (
+            None  # of the engine; None: the runs take several batches
+        )
 
     def _kept_readings(self, run: int) -> deque[tuple[int, Floats]]:
         """Return the last readings of a run that is continued: iterations, and nodes × values."""
@@ -149,7 +191,9 @@ class Runner:
             for batch in self._batches(engine):
                 self._advance(engine, batch)
                 if len(batch.runs) == info.runs:
-                    self._snapshot = {SNAPSHOT + name: a for name, a in engine.snapshot(batch).items()}
+                    self._snapshot = {
+                        SNAPSHOT + name: a for name, a in engine.snapshot(batch).items()
+                    }
                 if self._is_interrupted():
                     break
             self.info = replace(info, seconds=info.seconds + time.perf_counter() - start)
@@ -169,7 +213,11 @@ class Runner:
                 batch = engine.start(chosen)
             else:
                 part, saved = slice(first, first + count), self.previous.resume_data
-                arrays = {n.removeprefix(SNAPSHOT): a[part] for n, a in saved.items() if n.startswith(SNAPSHOT)}
+                arrays = {
+                    n.removeprefix(SNAPSHOT): a[part]
+                    for n, a in saved.items()
+                    if n.startswith(SNAPSHOT)
+                }
                 batch = engine.restore(chosen, int(saved["reached"].max()), arrays)
                 batch.active &= self.stopped[part] == 0
             yield batch
@@ -180,12 +228,21 @@ class Runner:
         It is advanced in portions of some time each. What was read in one is evaluated when the engine has begun with
         the next, unless it decides which runs go on.
         """
-        runs, decides, exchanges, most_stops = np.array(batch.runs), self.info.until is not None, FIRST_PORTION, 1
+        runs, decides, exchanges, most_stops = (
+            np.array(batch.runs),
+            self.info.until is not None,
+            FIRST_PORTION,
+            1,
+        )
         unread = np.isnan(self.results["mean"][runs[batch.active]]).any(axis=0)
         stops = np.union1d(self.checkpoints[unread], self._reading_times)
         stops, unevaluated = stops[stops >= batch.iteration], None
         while len(stops) and batch.active.any() and not self._is_interrupted():
-            start, before, active = time.perf_counter(), batch.iteration, np.flatnonzero(batch.active)
+            start, before, active = (
+                time.perf_counter(),
+                batch.iteration,
+                np.flatnonzero(batch.active),
+            )
             iteration, count = self._next_portion(batch, stops[:most_stops], exchanges)
             readings = engine.advance(batch, iteration, stops[:count])
             if unevaluated is not None:
@@ -200,7 +257,10 @@ class Runner:
             stops = stops[count:]
             done = (iteration - before) * len(active) * self.setting.protocol.draws
             growth = min(MAX_GROWTH, PORTION_SECONDS / max(time.perf_counter() - start, 1e-9))
-            exchanges, most_stops = max(1, int(growth * (done or exchanges))), max(most_stops, MAX_GROWTH * count)
+            exchanges, most_stops = (
+                max(1, int(growth * (done or exchanges))),
+                max(most_stops, MAX_GROWTH * count),
+            )
         if unevaluated is not None:
             self._evaluate(*unevaluated)
 
@@ -232,15 +292,23 @@ class Runner:
         if not self._readings[run]:
             return np.full((nodes, len(places)), np.inf)
         times, readings = zip(*self._readings[run], strict=True)
-        exchanges = 2 * (protocol.draws * iteration - self._failed(run, iteration).sum()) / nodes  # of a node
+        exchanges = (
+            2 * (protocol.draws * iteration - self._failed(run, iteration).sum()) / nodes
+        )  # of a node
         sampled = None if protocol.averages_moments else nodes
         own = ([reading[:, place] for reading in readings] for place in places)
-        return np.column_stack([expected_errors(one, times, sampled, exchanges, rule) for one in own])
+        return np.column_stack(
+            [expected_errors(one, times, sampled, exchanges, rule) for one in own]
+        )
 
     def _failed(self, run: int, iteration: int) -> Integers:
         """Return how many exchanges of a run did not take place, for each fault."""
         draws = iteration * self.setting.protocol.draws
-        return self._schedules[run].failed(draws) if self.setting.faults else np.zeros(1, dtype=np.int64)
+        return (
+            self._schedules[run].failed(draws)
+            if self.setting.faults
+            else np.zeros(1, dtype=np.int64)
+        )
 
     def _evaluate_runs(self, runs: Integers, stops: Integers, readings: Floats) -> None:
         """Evaluate what was read in some runs at some iterations: runs × iterations × nodes × states."""
@@ -259,14 +327,20 @@ class Runner:
                     if is_checkpoint[s] and self.info.until is not None:
                         self._stop_if_good_enough(run, stop, readings[k, s])
         if not is_checkpoint.all():
-            places, values, readings = places[is_checkpoint], values[:, is_checkpoint], readings[:, is_checkpoint]
+            places, values, readings = (
+                places[is_checkpoint],
+                values[:, is_checkpoint],
+                readings[:, is_checkpoint],
+            )
         chosen = np.ix_(runs, places)
         results["estimate"][chosen] = values.mean(axis=2)
         if "estimates" in results:
             results["estimates"][chosen] = values
         if "time" in results:
             draws = (self.checkpoints[places] * setting.protocol.draws).tolist()
-            results["time"][chosen] = [[self._schedules[run].time(one) for one in draws] for run in runs]
+            results["time"][chosen] = [
+                [self._schedules[run].time(one) for one in draws] for run in runs
+            ]
         if "failed" in results:
             at = self.checkpoints[places].tolist()
             failed = np.array([[self._failed(run, one) for one in at] for run in runs.tolist()])
@@ -293,9 +367,13 @@ class Runner:
         if is_due and (not readings or readings[-1][0] < iteration):
             readings.append((iteration, values.copy()))
 
-    def _store_intervals(self, run: int, c: int, iteration: int, means: Floats, values: Floats) -> None:
+    def _store_intervals(
+        self, run: int, c: int, iteration: int, means: Floats, values: Floats
+    ) -> None:
         errors = self._expected_errors(run, iteration, INTERVAL_RULE)
-        gossip = np.hstack([gossip_errors(values[:, one], errors[:, [k]]) for k, one in enumerate(self._places)])
+        gossip = np.hstack(
+            [gossip_errors(values[:, one], errors[:, [k]]) for k, one in enumerate(self._places)]
+        )
         assert self.info.level is not None
         found = self.setting.estimand.value_function.intervals(means, self.info.level, gossip)
         for name, numbers in zip(INTERVAL, found, strict=True):
@@ -337,11 +415,21 @@ class Runner:
             return sent
         reached = np.isfinite(self.results["mean"])
         unsent = np.where(reached, self.results["failed"][..., 1:].sum(axis=2), 0).sum(axis=0)
-        shares = unsent / np.maximum(1, reached.sum(axis=0)) / (self.checkpoints * self.setting.protocol.draws)
-        return [round(units * (1 - share)) for units, share in zip(sent, shares.tolist(), strict=True)]
+        shares = (
+            unsent
+            / np.maximum(1, reached.sum(axis=0))
+            / (self.checkpoints * self.setting.protocol.draws)
+        )
+        return [
+            round(units * (1 - share)) for units, share in zip(sent, shares.tolist(), strict=True)
+        ]
 
     def _units_sent(self, iterations: int) -> int:
-        protocol, estimand, placement = self.setting.protocol, self.setting.estimand, self.setting.placement
+        protocol, estimand, placement = (
+            self.setting.protocol,
+            self.setting.estimand,
+            self.setting.placement,
+        )
         (n, d), means = estimand.x.shape, self.setting.mean_count
         if isinstance(protocol, CollectingProtocol):
             return protocol.sent(iterations, n, d)
@@ -349,7 +437,9 @@ class Runner:
         if not placement.has_tables:
             return round(iterations * protocol.units(d, *sizes))
         # A visitor is a sample of rows, its correction, its home and their number; nodes tell how many rows they have.
-        visitor_size = float(np.minimum(placement.rows, MAX_SAMPLE_ROWS).mean()) * d + estimand.width + 2
+        visitor_size = (
+            float(np.minimum(placement.rows, MAX_SAMPLE_ROWS).mean()) * d + estimand.width + 2
+        )
         return round(iterations * (protocol.units(visitor_size, *sizes) + 2))
 
     def _resume_data(self) -> dict[str, NDArray[Any]]:
@@ -365,5 +455,7 @@ class Runner:
             arrays["counts"] = placement.rows
         if len(self._reading_times) and self._readings[0]:
             arrays[READING_TIMES] = np.array([iteration for iteration, _ in self._readings[0]])
-            arrays[READINGS] = np.array([[values for _, values in readings] for readings in self._readings])
+            arrays[READINGS] = np.array(
+                [[values for _, values in readings] for readings in self._readings]
+            )
         return {name: array for name, array in arrays.items() if array is not None} | self._snapshot

@@ -69,7 +69,9 @@ class Picture:
     def frame(self, quantity: int, iteration: int, sent: int, values: Floats) -> Frame:
         """Return a frame of one quantity from the values of all nodes, nodes × values."""
         scale, exact = float(self._scales[quantity]), float(self._exact[quantity])
-        return frames.make_frame(iteration, sent, values[:, quantity], self._target[:, quantity], scale, exact)
+        return frames.make_frame(
+            iteration, sent, values[:, quantity], self._target[:, quantity], scale, exact
+        )
 
 
 def _edges(graph: Graph) -> NDArray[np.int32] | None:

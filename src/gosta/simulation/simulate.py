@@ -29,10 +29,14 @@ from gosta.statistics.joint import Chosen, choose
 
 MAX_COUNT = 1 << 53  # ticks are floats, which count exactly up to here
 ITERATIONS_PER_NODE = 100
-MAX_ITERATIONS_PER_NODE = 10_000  # with `until`: iterations after which nodes that have not stopped are not waited for
+MAX_ITERATIONS_PER_NODE = (
+    10_000  # with `until`: iterations after which nodes that have not stopped are not waited for
+)
 
 
-def check_run(iterations: Any, runs: Any, seed: Any, checkpoints: Any, spacing: Any, engine: str, until: Any) -> None:
+def check_run(
+    iterations: Any, runs: Any, seed: Any, checkpoints: Any, spacing: Any, engine: str, until: Any
+) -> None:
     """Raise `InputError` unless the options of the runs of a simulation are valid."""
     check_count("runs", runs)
     check_count("checkpoints", checkpoints)
@@ -41,7 +45,9 @@ def check_run(iterations: Any, runs: Any, seed: Any, checkpoints: Any, spacing: 
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed = {seed!r} must be a whole number, not negative")
     if until is not None and (not isinstance(until, float | np.floating) or not 0 < until < 1):
-        raise InputError(f"until = {until!r} must be a relative error between 0 and 1, such as 0.01")
+        raise InputError(
+            f"until = {until!r} must be a relative error between 0 and 1, such as 0.01"
+        )
     if spacing not in get_args(Spacing):
         raise unknown("spacing", str(spacing), get_args(Spacing))
     engines.find(engine)
@@ -49,7 +55,11 @@ def check_run(iterations: Any, runs: Any, seed: Any, checkpoints: Any, spacing: 
 
 def check_count(name: str, value: object) -> None:
     """Raise `InputError` unless a value is a positive whole number."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MAX_COUNT:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or not 1 <= value <= MAX_COUNT
+    ):
         raise InputError(f"{name} = {value!r} must be a whole number from 1 to {MAX_COUNT}")
 
 
@@ -62,7 +72,9 @@ def checkpoint_iterations(
     if until is not None:
         return reading_times(min(last, nodes), last)
     count = min(checkpoints, last)
-    times = np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
+    times = (
+        np.linspace(0, last, count + 1)[1:] if spacing == "linear" else np.geomspace(last, 1, count)
+    )
     return np.unique(np.maximum(1, np.round(times))).astype(np.int64)
 
 
@@ -174,7 +186,9 @@ def simulate(
     if iterations_per_node is not None:
         check_count("iterations_per_node", iterations_per_node)
         if iterations is not None:
-            raise InputError("iterations and iterations_per_node exclude each other; give one of them")
+            raise InputError(
+                "iterations and iterations_per_node exclude each other; give one of them"
+            )
     arguments = locals()
     faults = check_faults(loss, away, away_for, partition)
     for member in choose(statistic):
@@ -204,12 +218,19 @@ def _check_changes(setting: Setting, last: int) -> None:
     for start, name in () if setting.changing is None else setting.changing.changes:
         if start >= last:
             way_out = f"give more iterations (--iterations), or let it begin before {last:,}"
-            raise InputError(f"graph: {name} is in force from iteration {start:,} on, and runs end before; {way_out}")
+            raise InputError(
+                f"graph: {name} is in force from iteration {start:,} on, and runs end before; {way_out}"
+            )
 
 
 def _info(setting: Setting, **run: Any) -> TraceInfo:
     """Return the description of a simulation, given the options of its runs."""
-    protocol, estimand, placement, graph = setting.protocol, setting.estimand, setting.placement, setting.graph
+    protocol, estimand, placement, graph = (
+        setting.protocol,
+        setting.estimand,
+        setting.placement,
+        setting.graph,
+    )
     local = setting.local_values().T.tolist() if placement.has_tables else []
     changing, alike = setting.changing, setting.homophily
     return TraceInfo(
@@ -280,7 +301,9 @@ def resume(
     if iterations is not None:
         check_count("iterations", iterations)
         if iterations < at[-1]:
-            raise InputError(f"iterations = {iterations} must be at least {at[-1]}, where the trace ends")
+            raise InputError(
+                f"iterations = {iterations} must be at least {at[-1]}, where the trace ends"
+            )
         if iterations > at[-1]:
             at = np.append(at, _further_checkpoints(trace, iterations))
     engines.find(engine or trace.info.engine)
@@ -308,18 +331,30 @@ def setting_of(trace: Trace, protocol: AnyProtocol | None = None) -> Setting:
         if "," in info.statistic:
             raise
         hint = f"import its file first, or on the command line give --statistic FILE.py:{info.statistic}"
-        raise InputError(f"the statistic {info.statistic!r} of this trace is not built in; {hint}") from None
+        raise InputError(
+            f"the statistic {info.statistic!r} of this trace is not built in; {hint}"
+        ) from None
     x = np.ascontiguousarray(arrays["x"])
-    estimand = join_estimands(members, info.row_widths, x, info.options, info.data).with_interval(info.level)
+    estimand = join_estimands(members, info.row_widths, x, info.options, info.data).with_interval(
+        info.level
+    )
     statistic = estimand.statistic
     if estimand.fingerprint != info.statistic_fingerprint:
         raise InputError(
             f"the statistic {statistic.name} has changed since this trace was made; it cannot be continued"
         )
-    placement = Placement.of(arrays["counts"], trace.node_names) if "counts" in arrays else Placement(len(x))
+    placement = (
+        Placement.of(arrays["counts"], trace.node_names)
+        if "counts" in arrays
+        else Placement(len(x))
+    )
     if protocol is None and info.protocol not in protocols.PROTOCOLS:
-        raise InputError(f"the protocol {info.protocol!r} is not built in; pass it: resume(..., protocol=...)")
-    chosen = protocol_for(protocol or info.protocol, statistic, info.level is not None, placement.has_tables)
+        raise InputError(
+            f"the protocol {info.protocol!r} is not built in; pass it: resume(..., protocol=...)"
+        )
+    chosen = protocol_for(
+        protocol or info.protocol, statistic, info.level is not None, placement.has_tables
+    )
     if protocol_fingerprint(chosen) != info.protocol_fingerprint:
         raise InputError(
             f"the protocol {chosen.name!r} is not the one of this trace; pass that one: resume(..., protocol=...)"

@@ -16,7 +16,9 @@ PAIRWISE_BLOCK = 128  # numbers that numpy adds with eight accumulators
 MAX_DEPTH = 64  # of halving
 
 
-def summarise(values: Floats, target: Floats, starts: Integers, scales: Floats, out: Floats) -> None:
+def summarise(
+    values: Floats, target: Floats, starts: Integers, scales: Floats, out: Floats
+) -> None:
     """Write mean, standard deviation and median over nodes of the errors of some readings: readings × nodes × values.
 
     The values of statistic k begin at starts[k], its errors are relative to scales[k]; of several, the largest error of
@@ -32,7 +34,13 @@ def summarise(values: Floats, target: Floats, starts: Integers, scales: Floats, 
         else:
             for i in range(nodes):
                 errors[i] = largest_error(
-                    values[r, i], target[min(i, len(target) - 1)], starts, scales, scratch, parts, sums
+                    values[r, i],
+                    target[min(i, len(target) - 1)],
+                    starts,
+                    scales,
+                    scratch,
+                    parts,
+                    sums,
                 )
         mean = pairwise_sum(errors, nodes, parts, sums) / nodes
         for i in range(nodes):
@@ -42,7 +50,13 @@ def summarise(values: Floats, target: Floats, starts: Integers, scales: Floats, 
 
 
 def largest_error(
-    values: Floats, target: Floats, starts: Integers, scales: Floats, scratch: Floats, parts: Integers, sums: Floats
+    values: Floats,
+    target: Floats,
+    starts: Integers,
+    scales: Floats,
+    scratch: Floats,
+    parts: Integers,
+    sums: Floats,
 ) -> float:
     """Return the largest error of several statistics at a node."""
     largest = 0.0

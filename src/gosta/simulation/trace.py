@@ -33,7 +33,9 @@ class TraceInfo:
     """Description of a simulation."""
 
     protocol: str
-    protocol_fingerprint: str  # digest of its functions; empty where they depend on something that cannot be hashed
+    protocol_fingerprint: (
+        str  # digest of its functions; empty where they depend on something that cannot be hashed
+    )
     draws: int  # edges in an iteration
     averages_moments: bool  # whether nodes averaged moments of their rows instead of kernel values
     statistic: str  # the name of one, or the titles of several, separated by commas
@@ -41,7 +43,9 @@ class TraceInfo:
     options: dict[str, Any]  # of the statistic
     data: str
     graph: str  # its name; where it changes, those of all graphs and when
-    graph_changes: tuple[tuple[int, str], ...]  # iteration and name of each graph after the first one
+    graph_changes: tuple[
+        tuple[int, str], ...
+    ]  # iteration and name of each graph after the first one
     graph_period: int | None  # iterations after which the graphs begin again
     homophily: float | None  # requested share of nodes in the order of a column
     assortativity: float | None  # correlation of that column between neighbours
@@ -55,8 +59,12 @@ class TraceInfo:
     # Of each value, what each node computes from its own rows; empty with one row per node.
     local_values: tuple[tuple[float | None, ...], ...]
     level: float | None  # confidence level of the nodes' intervals
-    no_intervals: tuple[str, ...]  # of each of several statistics, why nodes compute none; empty: they do
-    pooled_intervals: tuple[tuple[float, float], ...]  # of each value, from all rows in one place; empty: no level
+    no_intervals: tuple[
+        str, ...
+    ]  # of each of several statistics, why nodes compute none; empty: they do
+    pooled_intervals: tuple[
+        tuple[float, float], ...
+    ]  # of each value, from all rows in one place; empty: no level
     is_relative: bool  # errors are absolute where the exact value is 0
     runs: int
     seed: int
@@ -77,7 +85,9 @@ def check_file(name: str, path: Path) -> None:
     """Raise `InputError` unless a path ends as the files of traces do."""
     if path.suffix != ".nc":
         hint = "for a table of the errors, to_pandas().to_csv(...) of the trace in Python"
-        raise InputError(f"{name} = {str(path)!r} must end in .nc, the format that holds a whole trace; {hint}")
+        raise InputError(
+            f"{name} = {str(path)!r} must end in .nc, the format that holds a whole trace; {hint}"
+        )
 
 
 class Trace:
@@ -110,7 +120,9 @@ class Trace:
     ['mean', 'spread']
     """
 
-    def __init__(self, data: xr.Dataset, info: TraceInfo, resume_data: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(
+        self, data: xr.Dataset, info: TraceInfo, resume_data: Mapping[str, NDArray[Any]]
+    ) -> None:
         self.data, self.info, self.resume_data = data, info, dict(resume_data)
 
     @property
@@ -122,18 +134,24 @@ class Trace:
     def estimates(self) -> xr.DataArray:
         """Estimates by run, iteration and node (and value, where the statistic has several)."""
         if "estimates" not in self.data:
-            raise InputError("the estimates of all nodes were too many to keep; error() has their summaries")
+            raise InputError(
+                "the estimates of all nodes were too many to keep; error() has their summaries"
+            )
         return self.data["estimates"]
 
     @property
     def value_names(self) -> list[str]:
         """The names of the values of several statistics; empty for one."""
-        return [str(name) for name in self.data["value"].values] if "value" in self.data.coords else []
+        return (
+            [str(name) for name in self.data["value"].values] if "value" in self.data.coords else []
+        )
 
     @property
     def node_names(self) -> list[str]:
         """The names of the nodes, where each is a value of the column `by`; otherwise empty."""
-        return [str(name) for name in self.data["node"].values] if "node" in self.data.coords else []
+        return (
+            [str(name) for name in self.data["node"].values] if "node" in self.data.coords else []
+        )
 
     def intervals(self) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the lower and upper bounds of the nodes' intervals, by run, iteration and node (and value)."""
@@ -171,7 +189,9 @@ class Trace:
         import xarray as xr
 
         stopped, data = self.data["stopped"], self.data[["mean", "spread"]]
-        last = data.sel(iteration=stopped.where(stopped > 0, self.iterations[0])).drop_vars("iteration")
+        last = data.sel(iteration=stopped.where(stopped > 0, self.iterations[0])).drop_vars(
+            "iteration"
+        )
         kept = data.where((stopped == 0) | (data["iteration"] <= stopped), last)
         means = {name: kept[name].mean("run", skipna=True) for name in ("mean", "spread")}
         kind = "relative" if self.info.is_relative else "absolute (the target is 0)"
@@ -239,7 +259,10 @@ class Trace:
         """Write the trace to a NetCDF file, which ends in .nc, atomically."""
         check_file("path", Path(path))
         require("h5netcdf", "sim", "saving a trace")
-        arrays = {name: (tuple(f"{name}_{k}" for k in range(a.ndim)), a) for name, a in self.resume_data.items()}
+        arrays = {
+            name: (tuple(f"{name}_{k}" for k in range(a.ndim)), a)
+            for name, a in self.resume_data.items()
+        }
         data = self.data.assign(arrays)
         data.attrs["gosta"] = json.dumps({"format": FORMAT, **asdict(self.info)})
         content = io.BytesIO()  # h5py does not survive a full disk
@@ -259,7 +282,9 @@ class Trace:
             data = xr.load_dataset(io.BytesIO(Path(path).read_bytes()), engine="h5netcdf")
             fields = json.loads(data.attrs.pop("gosta"))
             if (form := fields.pop("format")) != FORMAT or not always <= set(data.data_vars):
-                raise InputError(f"{path} has the format {form!r}, this version reads {FORMAT!r}; simulate it again")
+                raise InputError(
+                    f"{path} has the format {form!r}, this version reads {FORMAT!r}; simulate it again"
+                )
             for name in ("row_widths", "no_intervals"):
                 fields[name] = tuple(fields[name])
             for name in ("local_values", "pooled_intervals", "graph_changes"):
@@ -274,12 +299,19 @@ class Trace:
         return cls(data[[name for name in data.data_vars if name in known]], info, resume_data)
 
     def __repr__(self) -> str:
-        info, stops = self.info, np.unique(self.data["stopped"].values[self.data["stopped"].values > 0])
+        info, stops = (
+            self.info,
+            np.unique(self.data["stopped"].values[self.data["stopped"].values > 0]),
+        )
         checkpoints = f"{len(self.iterations)} checkpoints up to {self.iterations[-1]}"
         checkpoints += "" if self.is_complete else ", interrupted"
         if info.until is not None:
             count = int((self.data["stopped"].values > 0).sum())
-            when = f" after {stops[0]} to {stops[-1]}" if len(stops) > 1 else "".join(f" after {one}" for one in stops)
+            when = (
+                f" after {stops[0]} to {stops[-1]}"
+                if len(stops) > 1
+                else "".join(f" after {one}" for one in stops)
+            )
             checkpoints += f", {count} stopped by their nodes{when}"
         runs = numbers.count(info.runs, "run")
         return f"Trace({info.protocol} on {info.graph}, {info.statistic}, {runs}, {checkpoints})"
@@ -288,15 +320,24 @@ class Trace:
         info, error = self.info, self.error()
         reached = error["mean"].values[np.isfinite(error["mean"].values)]
         last = numbers.error(reached[-1] if len(reached) else None, info.is_relative)
-        rows = {"protocol": info.protocol, "statistic": info.statistic, "data": info.data, "graph": info.graph}
+        rows = {
+            "protocol": info.protocol,
+            "statistic": info.statistic,
+            "data": info.data,
+            "graph": info.graph,
+        }
         rows |= {"nodes": f"{info.nodes:,}", "rows": f"{info.rows:,}", "runs": f"{info.runs:,}"}
         rows["iterations"] = f"{self.iterations[-1]:,}{'' if self.is_complete else ', interrupted'}"
         if "node" not in self.data["target"].dims:  # one for all nodes
             rows["exact value"] = numbers.number(self.data["target"].values.tolist())
-        counts = np.isfinite(self.data["mean"].values).sum(axis=1)  # of the checkpoints that each run reached
+        counts = np.isfinite(self.data["mean"].values).sum(
+            axis=1
+        )  # of the checkpoints that each run reached
         if runs := np.flatnonzero(counts).tolist():
             estimates = self.data["estimate"].values[runs, counts[runs] - 1]
-            rows["estimate, mean over nodes and runs"] = numbers.number(estimates.mean(axis=0).tolist())
+            rows["estimate, mean over nodes and runs"] = numbers.number(
+                estimates.mean(axis=0).tolist()
+            )
         rows[f"mean {error.attrs['error']} error at the last checkpoint reached"] = last
         return html.table(rows.items(), caption="Trace") + html.sparkline(
             "error, logarithmic", self.iterations, error["mean"].values

@@ -3,7 +3,17 @@
 ``SKETCHES`` holds all of them by name; importing a family registers its sketches.
 """
 
-from gosta.sketches import dispersion, quantiles, moments, association, ranking, survival, scatter, projections, fourier  # noqa: F401, I001  (the order of the listing)
+from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
+    dispersion,
+    quantiles,
+    moments,
+    association,
+    ranking,
+    survival,
+    scatter,
+    projections,
+    fourier,
+)
 from gosta.sketches.definition import SKETCHES, Axis, Features, Result, Sketch
 from gosta.sketches.layout import Layout, StratumResult
 from gosta.sketches.making import Bins, check_columns, make_layout

@@ -8,7 +8,17 @@ import numpy as np
 
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import Axis, Features, Result, Sketch, after, before, one, sketch, undefined
+from gosta.sketches.definition import (
+    Axis,
+    Features,
+    Result,
+    Sketch,
+    after,
+    before,
+    one,
+    sketch,
+    undefined,
+)
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
@@ -56,7 +66,9 @@ class KendallTau(PairBins):
 
     defaults = {"variant": "a"}  # noqa: RUF012
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         super().__init__(axes, classes, options)
         if self.options["variant"] not in ("a", "b"):
             raise InputError(f"variant = {self.options['variant']!r} must be 'a' or 'b'")
@@ -111,14 +123,19 @@ class SpearmanRho(PairBins):
         product = float(middle @ table @ other)
         squares = np.array([first @ middle**2, second @ other**2])
         # At most: rows of one bin ordered as the bins of the other column; and in both columns by Cauchy's inequality.
-        swing = float((table * _signs(table, 1)).sum(axis=0) @ other + (table * _signs(table, 0)).sum(axis=1) @ middle)
+        swing = float(
+            (table * _signs(table, 1)).sum(axis=0) @ other
+            + (table * _signs(table, 0)).sum(axis=1) @ middle
+        )
         rests = np.maximum([(c * (c**2 - 1)).sum() / 3 for c in (first, second)], 0.0)
         swing += float(np.sqrt(rests.prod()))
         if squares.min() <= 0:
             return undefined()
         least, most = (float(np.sqrt(part.prod())) for part in (squares, squares + rests))
         low, high = (
-            _extreme(product + side * swing, least if (product + side * swing) * side > 0 else most, side)
+            _extreme(
+                product + side * swing, least if (product + side * swing) * side > 0 else most, side
+            )
             for side in (-1, 1)
         )
         return one(self._value(table), low, high)
@@ -140,7 +157,9 @@ class SpearmanRho(PairBins):
         product = np.outer(middle, other) + through_first[:, None] + through_second
         slopes = (middle**2 - 2 * _signs(first * middle, 0))[:, None] / squares[0]
         slopes = slopes + (other**2 - 2 * _signs(second * other, 0)) / squares[1]
-        return np.asarray(product / np.sqrt(squares.prod()) - self._value(table) * slopes / 2).ravel()
+        return np.asarray(
+            product / np.sqrt(squares.prod()) - self._value(table) * slopes / 2
+        ).ravel()
 
 
 def _extreme(numerator: float, denominator: float, side: int) -> float:

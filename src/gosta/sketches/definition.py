@@ -34,8 +34,12 @@ class Axis:
     column: str  # its name, in messages
     low: float  # the declared range: values beyond it count as its ends
     high: float
-    edges: tuple[float, ...] = ()  # between the bins, increasing, within the range; one less than there are bins
-    is_smooth: bool = False  # whether bins cut a range anywhere; declared edges can separate values that repeat
+    edges: tuple[
+        float, ...
+    ] = ()  # between the bins, increasing, within the range; one less than there are bins
+    is_smooth: bool = (
+        False  # whether bins cut a range anywhere; declared edges can separate values that repeat
+    )
 
     @property
     def bins(self) -> int:
@@ -58,7 +62,13 @@ class Axis:
         """Return the axis whose bins begin at these bins of this one; the first is 0."""
         # Where most bins were merged, what is left of the shape of the distribution is not smooth.
         is_smooth = self.is_smooth and 2 * len(starts) > self.bins
-        return Axis(self.column, self.low, self.high, tuple(self.edges[s - 1] for s in starts[1:]), is_smooth)
+        return Axis(
+            self.column,
+            self.low,
+            self.high,
+            tuple(self.edges[s - 1] for s in starts[1:]),
+            is_smooth,
+        )
 
 
 class Features(NamedTuple):
@@ -74,7 +84,9 @@ class Result(NamedTuple):
     value: Floats
     low: Floats  # the bracket: where the value over the rows themselves lies,
     high: Floats
-    is_certified: bool = True  # certainly; or only with high probability, since the sketch itself is random
+    is_certified: bool = (
+        True  # certainly; or only with high probability, since the sketch itself is random
+    )
     labels: tuple[str, ...] = ()  # of several values, one each
 
 
@@ -84,19 +96,31 @@ class Sketch(ABC):
     The encoded row has one number for each column, in the order of `roles`, then the class if there are classes.
     """
 
-    name: ClassVar[str]  # of the statistic; a sketch that has no pairwise statistic has a name of its own
+    name: ClassVar[
+        str
+    ]  # of the statistic; a sketch that has no pairwise statistic has a name of its own
     summary: ClassVar[str]  # one line on what it measures
-    encode: ClassVar[Encoder]  # from data to rows of numbers; that of the statistic, if there is one
-    sums: ClassVar[str] = ""  # sketches with the same word here (and axes, options) share their sums
-    roles: ClassVar[tuple[str, ...]] = ()  # of the columns that it takes; none: any number of columns
+    encode: ClassVar[
+        Encoder
+    ]  # from data to rows of numbers; that of the statistic, if there is one
+    sums: ClassVar[str] = (
+        ""  # sketches with the same word here (and axes, options) share their sums
+    )
+    roles: ClassVar[
+        tuple[str, ...]
+    ] = ()  # of the columns that it takes; none: any number of columns
     has_classes: ClassVar[bool] = False  # whether a label is needed
-    needs_range: ClassVar[bool] = False  # whether the value depends on values, not on their order only
+    needs_range: ClassVar[bool] = (
+        False  # whether the value depends on values, not on their order only
+    )
     is_binned: ClassVar[bool] = True
     shows_bins: ClassVar[bool] = False  # whether values of a result are those of bins: a curve
     finds_edges: ClassVar[bool] = True  # whether edges can be found by a first sum
     defaults: ClassVar[dict[str, Any]] = {}  # of its options, beside those of `encode`
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # of the value in a population
-    no_weights: ClassVar[str] = ""  # why rows cannot have weights, of a statistic that is not pairwise
+    no_weights: ClassVar[str] = (
+        ""  # why rows cannot have weights, of a statistic that is not pairwise
+    )
     trend: ClassVar[int] = 0  # of the values of a curve: 1 if they increase, -1 if they decrease
 
     size: int  # numbers in the vector of sums
@@ -104,10 +128,15 @@ class Sketch(ABC):
     are_counts: bool = False  # whether all features are 0 or 1
     noise: float = 0.0  # the variance that each total has by noise
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         """Make the sketch for one axis a column (one of no bins where these do not matter) and so many classes."""
         self.axes, self.classes = tuple(axes), classes
-        self.options = {**self.defaults, **{k: v for k, v in (options or {}).items() if k in self.defaults}}
+        self.options = {
+            **self.defaults,
+            **{k: v for k, v in (options or {}).items() if k in self.defaults},
+        }
 
     @classmethod
     def reads_label(cls, options: Options) -> bool:
@@ -199,7 +228,11 @@ class Sketch(ABC):
         """Return whether totals can be sums of features, each with an error of at most so much."""
         if self.are_counts and tolerance == 0 and (totals % 1 != 0).any():
             return False
-        return bool(np.isfinite(totals).all() and totals.min() >= -tolerance and totals.max() <= MOST_ROWS + tolerance)
+        return bool(
+            np.isfinite(totals).all()
+            and totals.min() >= -tolerance
+            and totals.max() <= MOST_ROWS + tolerance
+        )
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats | None:
         """Return the value over encoded rows, which can have weights; None: `gosta.exact` computes it."""
@@ -246,12 +279,21 @@ def find_sketch(name: str) -> type[Sketch]:
     if name in SKETCHES:
         return SKETCHES[name]
     if "@" in name:
-        raise InputError(f"statistic = {name!r}: private sums have no row weights; leave out @{name.partition('@')[2]}")
+        raise InputError(
+            f"statistic = {name!r}: private sums have no row weights; leave out @{name.partition('@')[2]}"
+        )
     there = shorten(list(SKETCHES), 30)
-    if name not in WITHOUT_SKETCH and name not in STATISTICS and not name.endswith(".py") and ".py:" not in name:
+    if (
+        name not in WITHOUT_SKETCH
+        and name not in STATISTICS
+        and not name.endswith(".py")
+        and ".py:" not in name
+    ):
         raise InputError(f"unknown statistic {name!r}; those with sums are: {there}")
     remedy = WITHOUT_SKETCH.get(name, f"those with one: {there}")
-    raise InputError(f"statistic = {name!r} is not a function of sums, so there is no private sum of it; {remedy}")
+    raise InputError(
+        f"statistic = {name!r} is not a function of sums, so there is no private sum of it; {remedy}"
+    )
 
 
 def undefined(labels: tuple[str, ...] = ("",)) -> Result:
@@ -313,7 +355,11 @@ def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:
         cells = sums[:, stop : stop + 1] - sums[:, :stop]  # of bins from each start up to this one
         is_small = ((cells > 0) & (cells < min_cell)).any(axis=0)
         total = cells.sum(axis=0)
-        pairs = (total**2 - (cells**2).sum(axis=0)) / 2 if len(counts) > 1 else total**2 * (ends[stop] - ends[:stop])
+        pairs = (
+            (total**2 - (cells**2).sum(axis=0)) / 2
+            if len(counts) > 1
+            else total**2 * (ends[stop] - ends[:stop])
+        )
         # Among equally good ways that with most bins.
         costs = np.where(is_small, np.inf, best[:stop] + pairs - 1e-9)
         last[stop] = int(np.argmin(costs))

@@ -68,7 +68,9 @@ class ValueBins(Sketch):
         inside = ((values >= axis.low) & (values <= axis.high)).astype(np.float64)
         first = np.where(values < axis.low, 0, np.where(values > axis.high, 1, 2 + bins))
         positions = np.column_stack([first, 2 + axis.bins + bins, 2 + 2 * axis.bins + bins])
-        return Features(positions, np.column_stack([np.ones(len(x)), inside * places, inside * places**2]))
+        return Features(
+            positions, np.column_stack([np.ones(len(x)), inside * places, inside * places**2])
+        )
 
     def bins_of(self, totals: Floats) -> Floats:
         """Return counts, places and squared places: 3 × bins."""
@@ -89,17 +91,24 @@ class ValueBins(Sketch):
         axis = self.axes[0].merged(starts)
         of = np.repeat(np.arange(len(starts)), np.diff([*starts, len(counts)]))
         widths = np.diff(axis.bounds)[of]
-        shift, scale = (self.axes[0].bounds[:-1] - axis.bounds[of]) / widths, np.diff(self.axes[0].bounds) / widths
+        shift, scale = (
+            (self.axes[0].bounds[:-1] - axis.bounds[of]) / widths,
+            np.diff(self.axes[0].bounds) / widths,
+        )
         moved = [counts, shift * counts + scale * places]
         moved.append(shift**2 * counts + 2 * shift * scale * places + scale**2 * squares)
         wider = np.add.reduceat(np.array(moved), starts, axis=1)
-        return type(self)([axis], self.classes, self.options), np.concatenate([totals[:2], wider.ravel()])
+        return type(self)([axis], self.classes, self.options), np.concatenate(
+            [totals[:2], wider.ravel()]
+        )
 
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
         """Check also that no mean place is above 1."""
         counts, places, squares = self.bins_of(totals)
         room = counts + 2 * tolerance
-        return super().is_plausible(totals, tolerance) and bool((places <= room).all() and (squares <= room).all())
+        return super().is_plausible(totals, tolerance) and bool(
+            (places <= room).all() and (squares <= room).all()
+        )
 
     def cells(self, totals: Floats, rounding: float) -> Cells:
         """Return counts and sums of values of all bins and of both ends."""
@@ -107,7 +116,9 @@ class ValueBins(Sketch):
         widths, lefts = np.diff(axis.bounds), axis.bounds[:-1] - axis.low
         sums = [[0.0], counts * lefts + widths * places, [totals[1] * (axis.high - axis.low)]]
         errors = np.concatenate([[0.0], np.maximum(counts, 0.0) * widths * rounding, [0.0]])
-        return Cells(np.concatenate([[totals[0]], counts, [totals[1]]]), np.concatenate(sums), errors)
+        return Cells(
+            np.concatenate([[totals[0]], counts, [totals[1]]]), np.concatenate(sums), errors
+        )
 
     def differences(self, totals: Floats, rounding: float) -> Floats:
         """Return the sum of |x − y| over pairs of rows: its estimate, least and largest value."""
@@ -124,12 +135,15 @@ class ValueBins(Sketch):
         """Return the derivatives of the sum of differences, of the count and of the sum of values by the totals."""
         axis = self.axes[0]
         cells, widths = self.cells(totals, 0.0), np.diff(axis.bounds)
-        by_count, by_sum = after(cells.sums) - before(cells.sums), before(cells.counts) - after(cells.counts)
+        by_count, by_sum = (
+            after(cells.sums) - before(cells.sums),
+            before(cells.counts) - after(cells.counts),
+        )
         values = np.concatenate([[0.0], axis.bounds[:-1] - axis.low, [axis.high - axis.low]])
         of_cells = by_count + by_sum * values
-        bins = np.array([of_cells[1:-1], by_sum[1:-1] * widths, 0 * widths]) + widths * _within_slopes(
-            self.bins_of(totals), self.noise
-        )
+        bins = np.array(
+            [of_cells[1:-1], by_sum[1:-1] * widths, 0 * widths]
+        ) + widths * _within_slopes(self.bins_of(totals), self.noise)
         zeros = np.zeros(2 * axis.bins)
         counts = np.concatenate([np.ones(2 + axis.bins), zeros])
         return np.concatenate([[of_cells[0], of_cells[-1]], bins.ravel()]), counts, self.by_sum
@@ -163,7 +177,9 @@ def within(bins: Floats, rounding: float, noise: float = 0.0) -> Floats:
     room = 3 * c * rounding  # of the sum of squares, and of the mean, which is at most 1, twice
     least, largest = np.maximum(spread - room, 0.0), np.minimum(spread + room, c / 4)
     low = np.maximum(c * least, np.sqrt(np.maximum(c * (c - 1), 0.0) * least))
-    high = np.minimum(np.sqrt(np.maximum(c * (c**2 - 1), 0.0) / 3 * largest), k * (c - k) + c**2 * rounding)
+    high = np.minimum(
+        np.sqrt(np.maximum(c * (c**2 - 1), 0.0) / 3 * largest), k * (c - k) + c**2 * rounding
+    )
     # The mean over uniform rows.
     guess = np.sqrt(c**2 * np.maximum(c - 1, 0.0) / 3 * spread)
     found = np.array([np.clip(guess, low, np.maximum(low, high)), low, np.maximum(low, high)])
@@ -211,10 +227,14 @@ class PositiveValueBins(ValueBins):
 
     encode = staticmethod(encode.positive_value)
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         super().__init__(axes, classes, options)
         if axes[0].low < 0:
-            raise InputError(f"range of {axes[0].column!r} = {axes[0].low:g}:{axes[0].high:g} must not be negative")
+            raise InputError(
+                f"range of {axes[0].column!r} = {axes[0].low:g}:{axes[0].high:g} must not be negative"
+            )
 
     def sum_of_values(self, totals: Floats, rounding: float) -> tuple[float, float]:
         """Return the sum of all values, and how far it can be off; 0 where it may be noise alone."""
@@ -281,14 +301,23 @@ class LorenzCurve(PositiveValueBins):
         # Of rows spread evenly around the mean, as far as the nearer end.
         reach = np.minimum(mean - ends[cell], ends[cell + 1] - mean)
         guess = taken * (mean - reach * (1 - taken / np.maximum(left, 1e-9)))
-        points = (before(sums)[cell] + part for part in (np.clip(guess, least, taken * mean), least, taken * mean))
+        points = (
+            before(sums)[cell] + part
+            for part in (np.clip(guess, least, taken * mean), least, taken * mean)
+        )
         value, low, high = (np.clip(part / total, 0.0, 1.0) for part in points)
         room = 4 * errors.sum() / total
-        return Result(value, np.minimum(value, low - room), np.maximum(value, high + room), labels=labels)
+        return Result(
+            value, np.minimum(value, low - room), np.maximum(value, high + room), labels=labels
+        )
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Interpolate the shares of sorted rows."""
         order, parts = np.argsort(x[:, 0]), int(self.options["parts"])
         counts = np.ones(len(x)) if weights is None else weights[order]
-        rows, shares = (np.concatenate([[0.0], np.cumsum(part)]) for part in (counts, counts * x[order, 0]))
-        return np.asarray(np.interp(np.arange(1, parts) / parts * rows[-1], rows, shares) / shares[-1])
+        rows, shares = (
+            np.concatenate([[0.0], np.cumsum(part)]) for part in (counts, counts * x[order, 0])
+        )
+        return np.asarray(
+            np.interp(np.arange(1, parts) / parts * rows[-1], rows, shares) / shares[-1]
+        )

@@ -25,7 +25,9 @@ class AxisCounts(Sketch):
 
     def __init__(self, axis: Axis, number: int) -> None:
         super().__init__([axis])
-        self.number = number  # its position in the encoded row of the statistic that the edges are for
+        self.number = (
+            number  # its position in the encoded row of the statistic that the edges are for
+        )
         self.size = axis.bins
 
     def features(self, x: Floats) -> Features:
@@ -47,7 +49,9 @@ def quantile_edges(axis: Axis, totals: Floats, bins: int) -> tuple[float, ...]:
 
     Only integers are compared, so that all sites find the same edges, to the last bit.
     """
-    counts = [int(count) for count in np.rint(totals)]  # with noise also negative ones, which add up to nothing
+    counts = [
+        int(count) for count in np.rint(totals)
+    ]  # with noise also negative ones, which add up to nothing
     total, passed = sum(counts), 0
     if total <= 0:
         return axis.edges[:: -(-axis.bins // bins)]

@@ -16,7 +16,14 @@ from gosta.sketches.layout import BITS, Layout, Part, StratumResult
 from gosta.sketches.making import Bins, BinSettings, check_columns, make_layout
 from gosta.statistics import STATISTICS
 from gosta.statistics import exact as rows
-from gosta.statistics.definition import Normalisation, Options, Statistic, collect_options, find, with_weights
+from gosta.statistics.definition import (
+    Normalisation,
+    Options,
+    Statistic,
+    collect_options,
+    find,
+    with_weights,
+)
 from gosta.statistics.exact import LEAST_SAMPLE, Columns, Estimate
 from gosta.statistics.triples import Sampling
 
@@ -48,13 +55,17 @@ def exact(
     **statistic_options: Any,
 ) -> float | Floats: ...
 @overload
-def exact(data: object, statistic: str | Statistic, *, interval: float, **others: Any) -> Estimate: ...
+def exact(
+    data: object, statistic: str | Statistic, *, interval: float, **others: Any
+) -> Estimate: ...
 @overload
 def exact(data: object, statistic: str | Statistic, *, bins: int, **others: Any) -> Estimate: ...
 @overload
 def exact(data: object, statistic: str | Statistic, *, sample: int, **others: Any) -> Estimate: ...
 @overload
-def exact(data: object, statistic: str | Statistic, *, edges: Mapping[str, Any], **others: Any) -> Estimate: ...
+def exact(
+    data: object, statistic: str | Statistic, *, edges: Mapping[str, Any], **others: Any
+) -> Estimate: ...
 def exact(
     data: object,
     statistic: str | Statistic | list[Any] | tuple[Any, ...],
@@ -142,7 +153,9 @@ def exact(
     """
     if "strata" in statistic_options:
         where = "gosta.private.release(..., strata={...}), or the command 'gosta exact DATA --bins 64 --strata ...'"
-        raise InputError(f"strata: for the exact values of groups give by=COLUMN; for results of sums use {where}")
+        raise InputError(
+            f"strata: for the exact values of groups give by=COLUMN; for results of sums use {where}"
+        )
     if by is not None or isinstance(statistic, list | tuple):
         from gosta.sketches import several  # which builds on this module
 
@@ -162,7 +175,9 @@ def exact(
                 sampling=make_sampling(sample, seed),
             )
         )
-    is_sketch_only = isinstance(statistic, str) and statistic in SKETCHES and statistic not in STATISTICS
+    is_sketch_only = (
+        isinstance(statistic, str) and statistic in SKETCHES and statistic not in STATISTICS
+    )
     if is_sketch_only:
         given = {**(options or {}), **statistic_options}
     else:
@@ -179,9 +194,14 @@ def exact(
         return measure_rows(table, str(statistic), given)
     name = statistic if isinstance(statistic, str) else statistic.name
     if normalisation not in (None, "U" if is_sketch_only else found.normalisation):
-        raise InputError(f"normalisation = {normalisation!r}: from sums {name} has that of textbooks; leave it out")
+        raise InputError(
+            f"normalisation = {normalisation!r}: from sums {name} has that of textbooks; leave it out"
+        )
     settings = Bins(
-        64 if bins is None else bins, ranges or {}, {k: tuple(v) for k, v in (edges or {}).items()}, find_edges
+        64 if bins is None else bins,
+        ranges or {},
+        {k: tuple(v) for k, v in (edges or {}).items()},
+        find_edges,
     )
     if table.weights is not None:
         raise InputError(f"weights = {table.weights!r}: sums in bins have none; leave out bins")
@@ -194,14 +214,21 @@ def make_sampling(size: int | None, seed: int) -> Sampling | None:
     if size is None:
         return None
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < LEAST_SAMPLE:
-        raise InputError(f"sample = {size!r} must be a whole number, {LEAST_SAMPLE} or more, such as 1000000")
+        raise InputError(
+            f"sample = {size!r} must be a whole number, {LEAST_SAMPLE} or more, such as 1000000"
+        )
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed = {seed!r} must be a whole number, 0 or more")
     return Sampling(int(size), int(seed))
 
 
 def _select(
-    data: object, columns: Columns | None, label: object, score: object, drop_missing: bool, weights: object
+    data: object,
+    columns: Columns | None,
+    label: object,
+    score: object,
+    drop_missing: bool,
+    weights: object,
 ) -> Data:
     table = datasets.load(data).select(columns, label, score, drop_missing)
     return table if weights is None else table.with_weights(weights)
@@ -217,7 +244,11 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    data: Data, statistics: str, settings: BinSettings, level: float | None = None, options: Options | None = None
+    data: Data,
+    statistics: str,
+    settings: BinSettings,
+    level: float | None = None,
+    options: Options | None = None,
 ) -> Comparison:
     """Compute statistics of selected data from sums, in two rounds if edges are to be found.
 
@@ -228,7 +259,11 @@ def compare(
         complete = ~np.isnan(weights)
         data, weights = data.take(complete), weights[complete]
     layout = make_layout(
-        statistics, settings, columns=data.features if data.has_selected_columns else (), options=options, data=data
+        statistics,
+        settings,
+        columns=data.features if data.has_selected_columns else (),
+        options=options,
+        data=data,
     )
     check_columns(layout, settings)
     x = layout.encode(data)
@@ -238,7 +273,9 @@ def compare(
         weights = weights[layout.complete_rows(data)]
         for part in layout.parts:
             if part.sketch.no_weights:
-                raise InputError(f"weights = {data.weights!r}: {part.sketch.name} has none: {part.sketch.no_weights}")
+                raise InputError(
+                    f"weights = {data.weights!r}: {part.sketch.name} has none: {part.sketch.no_weights}"
+                )
     results = layout.results(layout.sums(x) / 2.0**BITS, level=level)
     return Comparison(layout, results, exact_values(layout, x, weights), len(x))
 
@@ -247,25 +284,37 @@ def measure_rows(data: Data, statistic: str, options: Options) -> float | Floats
     """Return the value over rows of a statistic that is not pairwise."""
     (value,) = compare(data, statistic, Bins(), None, options).exact
     if value is None:
-        raise NumericalError(f"{statistic} is not defined here: there are too few rows, or all are in one class")
+        raise NumericalError(
+            f"{statistic} is not defined here: there are too few rows, or all are in one class"
+        )
     return value[0] if len(value) == 1 else np.array(value)
 
 
 def as_estimate(result: StratumResult, level: float) -> Estimate:
     """Return a result as an estimate with a bracket; arrays in place of numbers for a curve."""
     if not result.has_value:
-        raise NumericalError(f"{result.statistic} is not defined here: there are too few rows, or all are in one class")
+        raise NumericalError(
+            f"{result.statistic} is not defined here: there are too few rows, or all are in one class"
+        )
     low, high = result.interval or (np.nan, np.nan)
     error = np.nan if result.standard_error is None else result.standard_error
     value: Any = result.value[0] if len(result.value) == 1 else np.array(result.value)
-    bracket: Any = tuple(end[0] if len(end) == 1 else np.array(end) for end in (result.low, result.high))
+    bracket: Any = tuple(
+        end[0] if len(end) == 1 else np.array(end) for end in (result.low, result.high)
+    )
     return Estimate(value, low, high, error, level, bracket, result.labels)
 
 
-def exact_values(layout: Layout, x: Floats, weights: Floats | None = None) -> list[tuple[float, ...] | None]:
+def exact_values(
+    layout: Layout, x: Floats, weights: Floats | None = None
+) -> list[tuple[float, ...] | None]:
     """Return the values over encoded rows, in the order of the layout's results; None where there is none."""
     strata = [x, *(x[x[:, -1] == k] for k in range(len(layout.strata)))]
-    return [_exact_value(part, layout.rows_of(part, of), weights) for part in layout.parts for of in strata]
+    return [
+        _exact_value(part, layout.rows_of(part, of), weights)
+        for part in layout.parts
+        for of in strata
+    ]
 
 
 def _exact_value(part: Part, x: Floats, weights: Floats | None) -> tuple[float, ...] | None:

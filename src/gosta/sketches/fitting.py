@@ -79,7 +79,12 @@ def _fit(data: Data, name: str, summary: str, encode: Callable[..., Any], roles:
                 if DROP_HINT in str(error):
                     continue
                 break
-            return Fit(name, summary, [*_arguments(choice), *_positive(selected, name), *["--drop-missing"] * drop], "")
+            return Fit(
+                name,
+                summary,
+                [*_arguments(choice), *_positive(selected, name), *["--drop-missing"] * drop],
+                "",
+            )
     if len(data) < 2:
         return Fit(name, summary, [], "needs two rows; the data has one")
     return Fit(name, summary, [], reason or f"needs {wish}")
@@ -114,18 +119,34 @@ def _positive(data: Data, name: str) -> list[str]:
 
 def _roles(data: Data) -> Roles:
     """Guess the roles of columns: those that the user selected, or all."""
-    names = data.features if data.has_selected_columns else [name for name in data.columns if name != data.files]
+    names = (
+        data.features
+        if data.has_selected_columns
+        else [name for name in data.columns if name != data.files]
+    )
     values = {name: _values(data, name) for name in names}
-    kinds = {name: len(set(column[column == column].tolist())) for name, column in values.items() if column is not None}
+    kinds = {
+        name: len(set(column[column == column].tolist()))
+        for name, column in values.items()
+        if column is not None
+    }
     numeric = {name for name in kinds if _is_numeric(data, name)}
-    classes = [name for name, count in kinds.items() if 2 <= count <= min(MOST_CLASSES, len(data) // 2)]
+    classes = [
+        name for name, count in kinds.items() if 2 <= count <= min(MOST_CLASSES, len(data) // 2)
+    ]
     events = [name for name in classes if name in numeric and _is_event(data, name)]
-    numbers = [n for n in names if n in numeric and kinds[n] > 2 and n != data.label and not _matches(n, IDENTIFIERS)]
+    numbers = [
+        n
+        for n in names
+        if n in numeric and kinds[n] > 2 and n != data.label and not _matches(n, IDENTIFIERS)
+    ]
     plain = [name for name in numbers if name not in classes] or numbers
     times = [name for name in plain if _matches(name, TIMES)]
     events = _by_name(events, EVENTS, None)
     # Beside a time, a column of events is no column of classes, unless there is no other.
-    labels = sorted(_by_name(classes, LABELS, data.label), key=lambda name: bool(times) and name in events[:1])
+    labels = sorted(
+        _by_name(classes, LABELS, data.label), key=lambda name: bool(times) and name in events[:1]
+    )
     binary = [name for name in labels if kinds[name] == 2]
     scores = _by_name([name for name in plain if name not in times] or plain, SCORES, data.score)
     return Roles(plain, scores, binary, labels, times, events)
@@ -178,11 +199,20 @@ def _all(roles: Roles) -> list[Choice]:
 
 
 def _scored(roles: Roles) -> list[Choice]:
-    return [Choice((), label, score) for label in roles.binary[:1] for score in roles.scores[:1] if label != score]
+    return [
+        Choice((), label, score)
+        for label in roles.binary[:1]
+        for score in roles.scores[:1]
+        if label != score
+    ]
 
 
 def _two_scores(roles: Roles) -> list[Choice]:
-    return [Choice(tuple(roles.scores[:2]), label) for label in roles.binary[:1] if len(roles.scores) > 1]
+    return [
+        Choice(tuple(roles.scores[:2]), label)
+        for label in roles.binary[:1]
+        if len(roles.scores) > 1
+    ]
 
 
 def _samples(roles: Roles) -> list[Choice]:
@@ -197,7 +227,9 @@ def _events(with_score: bool, with_label: bool) -> Callable[[Roles], list[Choice
     def choices(roles: Roles) -> list[Choice]:
         found = []
         for time, event in zip(roles.times[:1], roles.events[:1], strict=False):
-            scores: Sequence[tuple[str, ...]] = [(score,) for score in roles.scores[:1]] if with_score else [()]
+            scores: Sequence[tuple[str, ...]] = (
+                [(score,) for score in roles.scores[:1]] if with_score else [()]
+            )
             labels = [name for name in roles.binary if name != event][:1] if with_label else [None]
             found += [Choice((time, event, *score), label) for score in scores for label in labels]
         return found
@@ -207,16 +239,22 @@ def _events(with_score: bool, with_label: bool) -> Callable[[Roles], list[Choice
 
 # By the name of the encoder: what it needs, in words, and the columns to try.
 CHOICES: dict[str, tuple[str, Callable[[Roles], list[Choice]]]] = {
-    **dict.fromkeys(("value", "positive_value", "trimmed", "winsorised"), ("a column of numbers", _one)),
+    **dict.fromkeys(
+        ("value", "positive_value", "trimmed", "winsorised"), ("a column of numbers", _one)
+    ),
     **dict.fromkeys(("pair", "two_parts"), ("two columns of numbers", _two)),
     "features": ("columns of numbers", _all),
-    **dict.fromkeys(("scored", "highest_negatives"), ("a score and a column of two classes", _scored)),
+    **dict.fromkeys(
+        ("scored", "highest_negatives"), ("a score and a column of two classes", _scored)
+    ),
     "two_scores": ("two scores and a column of two classes", _two_scores),
     "class_scores": (
         "three classes or more and a score for each, in their order: --columns a,b,c --label class",
         _none,
     ),
-    **dict.fromkeys(("two_samples", "scaled_samples"), ("numbers and a column of two classes", _samples)),
+    **dict.fromkeys(
+        ("two_samples", "scaled_samples"), ("numbers and a column of two classes", _samples)
+    ),
     "clustered": ("numbers and a column of classes", _clusters),
     **dict.fromkeys(
         ("survival", "weighted_survival"),

@@ -31,10 +31,14 @@ class MaximumMeanDiscrepancy(Sketch):
     finds_edges = False
     defaults = {"frequencies": 256}  # noqa: RUF012
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         super().__init__(axes, classes, options)
         self.number = max(2, int(self.options["frequencies"]))
-        self.frequencies = np.random.default_rng([SEED, len(axes)]).normal(size=(self.number, len(axes)))
+        self.frequencies = np.random.default_rng([SEED, len(axes)]).normal(
+            size=(self.number, len(axes))
+        )
         self.features_per_row = 2 * self.number + 1
         self.size = 2 * self.features_per_row
 
@@ -49,16 +53,22 @@ class MaximumMeanDiscrepancy(Sketch):
         if options["bandwidth"] is not None:
             return options
         if data is None:
-            raise InputError("bandwidth is missing: by default it depends on all rows (--option bandwidth=1.5)")
+            raise InputError(
+                "bandwidth is missing: by default it depends on all rows (--option bandwidth=1.5)"
+            )
         x = encode.two_samples(data, options["positive"])
         return {**options, "bandwidth": float(np.sqrt(x[:, :-1].var(axis=0).sum()))}
 
     def features(self, x: Floats) -> Features:
         """Return the count, cosines and sines of a row, at the place of its sample."""
         phases = projected(x[:, :-1], self.frequencies)
-        values = np.column_stack([np.ones(len(x)), (1 + np.cos(phases)) / 2, (1 + np.sin(phases)) / 2])
+        values = np.column_stack(
+            [np.ones(len(x)), (1 + np.cos(phases)) / 2, (1 + np.sin(phases)) / 2]
+        )
         start = (x[:, -1] < 0) * self.features_per_row
-        return Features(start[:, None] + np.arange(self.features_per_row), np.clip(values, 0.0, 1.0))
+        return Features(
+            start[:, None] + np.arange(self.features_per_row), np.clip(values, 0.0, 1.0)
+        )
 
     def _samples(self, totals: Floats) -> tuple[Floats, Floats]:
         """Return counts of both samples; sums of cosines and sines: sample × 2 × frequency."""
@@ -73,7 +83,9 @@ class MaximumMeanDiscrepancy(Sketch):
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
         """Check also that no mean is above 1."""
         table = totals.reshape(2, -1)
-        return super().is_plausible(totals, tolerance) and bool((table <= table[:, :1] + 2 * tolerance).all())
+        return super().is_plausible(totals, tolerance) and bool(
+            (table <= table[:, :1] + 2 * tolerance).all()
+        )
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Return mean kernels within both samples, without pairs of a row with itself, less twice that across."""
@@ -87,4 +99,9 @@ class MaximumMeanDiscrepancy(Sketch):
         # Sums of cosines are off by at most 2 · rows · rounding, their means are at most 1.
         room = 32 * rounding * max(m / (m - 1), n / (n - 1))
         reach = REACH * float(values.std(ddof=1)) / sqrt(self.number) + room
-        return one(float(values.mean()), float(values.mean() - reach), float(values.mean() + reach), is_certified=False)
+        return one(
+            float(values.mean()),
+            float(values.mean() - reach),
+            float(values.mean() + reach),
+            is_certified=False,
+        )

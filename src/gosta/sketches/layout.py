@@ -39,11 +39,15 @@ class StratumResult(NamedTuple):
     value: tuple[float, ...]  # several for a curve, with labels
     low: tuple[float, ...]  # the bracket: the value over the rows themselves is between these
     high: tuple[float, ...]
-    is_certified: bool  # whether that is certain; not with noise, nor where the sketch itself is random
+    is_certified: (
+        bool  # whether that is certain; not with noise, nor where the sketch itself is random
+    )
     labels: tuple[str, ...]
     rows: float
     clipped: float  # rows with a value beyond the declared range, which counts as its end
-    standard_error: float | None  # for the population of which the rows are a sample, and of the noise
+    standard_error: (
+        float | None
+    )  # for the population of which the rows are a sample, and of the noise
     interval: tuple[float, float] | None  # from it, at the level that was asked for
 
 
@@ -59,12 +63,16 @@ class Part(NamedTuple):
     @property
     def row_key(self) -> str:
         """Return what the encoded rows depend on."""
-        return json.dumps([self.columns, self.options, self.has_label], default=_plain, sort_keys=True)
+        return json.dumps(
+            [self.columns, self.options, self.has_label], default=_plain, sort_keys=True
+        )
 
     @property
     def key(self) -> str:
         """Return what the sums depend on; parts with the same share them."""
-        return json.dumps([self.columns, self.options, self.sketch.key], default=_plain, sort_keys=True)
+        return json.dumps(
+            [self.columns, self.options, self.sketch.key], default=_plain, sort_keys=True
+        )
 
 
 @dataclass(frozen=True)
@@ -112,12 +120,16 @@ class Layout:
         """Return the parts that have sums of their own, where these begin, and their numbers of an encoded row."""
         if self.rows is not None:
             columns = {part.row_key: columns for part, _, columns in self.rows._blocks}
-            return tuple((part, self._offsets[part.key], columns[part.row_key]) for part in self.parts)
+            return tuple(
+                (part, self._offsets[part.key], columns[part.row_key]) for part in self.parts
+            )
         blocks, column, seen = [], 0, set()
         for part in self.parts:
             if part.key not in seen:
                 seen.add(part.key)
-                blocks.append((part, self._offsets[part.key], slice(column, column + part.sketch.width)))
+                blocks.append(
+                    (part, self._offsets[part.key], slice(column, column + part.sketch.width))
+                )
                 column += part.sketch.width
         return tuple(blocks)
 
@@ -171,8 +183,16 @@ class Layout:
     @cached_property
     def fingerprint(self) -> str:
         """Return 16 hex digits that two layouts share only if they are the same."""
-        parts = [[part.title, part.key, part.sketch.name, part.sketch.options] for part in self.parts]
-        content = [parts, self.label, self.classes, self.levels, self.rows and self.rows.fingerprint]
+        parts = [
+            [part.title, part.key, part.sketch.name, part.sketch.options] for part in self.parts
+        ]
+        content = [
+            parts,
+            self.label,
+            self.classes,
+            self.levels,
+            self.rows and self.rows.fingerprint,
+        ]
         return _digest(content)
 
     @cached_property
@@ -180,7 +200,8 @@ class Layout:
         """Return 16 hex digits for each block of sums: of all that they depend on but rows."""
         frame = self.rows or self
         content = (
-            [part.key, part.has_label and [frame.label, frame.classes], self.levels] for part, _, _ in self._blocks
+            [part.key, part.has_label and [frame.label, frame.classes], self.levels]
+            for part, _, _ in self._blocks
         )
         return tuple(_digest(one) for one in content)
 
@@ -201,9 +222,15 @@ class Layout:
         data = self._with_classes(data)
         kept, codes = self._complete(data)
         data.check_row_count(int(kept.sum()))
-        data = replace(data, columns={name: column[kept] for name, column in data.columns.items()}, drop_missing=False)
+        data = replace(
+            data,
+            columns={name: column[kept] for name, column in data.columns.items()},
+            drop_missing=False,
+        )
         blocks = [self._encoded(part, data) for part, _, _ in self._blocks]
-        return np.ascontiguousarray(np.column_stack([*blocks, *([codes[kept]] if self.levels else [])]))
+        return np.ascontiguousarray(
+            np.column_stack([*blocks, *([codes[kept]] if self.levels else [])])
+        )
 
     def complete_rows(self, data: Data) -> Booleans:
         """Return which rows have all values that are needed, so that `encode` keeps them."""
@@ -224,7 +251,11 @@ class Layout:
         kept = ~np.isnan(codes)
         if self._has_classes:
             kept &= ~np.isnan(data.class_codes()[0])
-        names = list(dict.fromkeys(name for part in self.parts for name in data.select(part.columns).features))
+        names = list(
+            dict.fromkeys(
+                name for part in self.parts for name in data.select(part.columns).features
+            )
+        )
         kept &= ~np.isnan(data.to_floats(names)).any(axis=1)
         if data.by is not None:
             kept &= ~np.isnan(data.site_codes()[0])
@@ -309,7 +340,9 @@ class Layout:
         if noise_variance == 0 and min_cell > 0:
             for first in range(0, len(found), 1 + len(self.strata)):
                 own = range(first + 1, first + 1 + len(self.strata))
-                hidden |= _hidden({k: found[k][0].sketch.groups_of(found[k][2]) for k in own}, min_cell)
+                hidden |= _hidden(
+                    {k: found[k][0].sketch.groups_of(found[k][2]) for k in own}, min_cell
+                )
         with np.errstate(all="ignore"):
             return [
                 _none(part, stratum)
@@ -349,20 +382,36 @@ class Layout:
     @property
     def numbers(self) -> str:
         """Return how many numbers a site sends, in words: "64", or with two rounds "256, then at most 128"."""
-        return f"{self.size:,}" + (f", then at most {self.rows.size:,}" if self.rows is not None else "")
+        return f"{self.size:,}" + (
+            f", then at most {self.rows.size:,}" if self.rows is not None else ""
+        )
 
     def describe(self) -> dict[str, str]:
         """Return what is summed, in words: in both rounds, if there are two."""
         final, first = self.final, [axis.column for sketch in self.sketches for axis in sketch.axes]
-        axes = {axis.column: axis for sketch in final.sketches for axis in sketch.axes if np.isfinite(axis.low)}
-        per_row = f"{self.features_per_row}" + f", then {final.features_per_row}" * (self.rows is not None)
+        axes = {
+            axis.column: axis
+            for sketch in final.sketches
+            for axis in sketch.axes
+            if np.isfinite(axis.low)
+        }
+        per_row = f"{self.features_per_row}" + f", then {final.features_per_row}" * (
+            self.rows is not None
+        )
         found = {
             "statistics": ", ".join(dict.fromkeys(part.title for part in final.parts)),
-            "rounds": f"two: the first one finds edges of bins of {', '.join(first)}" * (self.rows is not None),
+            "rounds": f"two: the first one finds edges of bins of {', '.join(first)}"
+            * (self.rows is not None),
             "columns": ", ".join(self.columns),
-            "ranges": ", ".join(f"{name} {axis.low:g} to {axis.high:g}" for name, axis in axes.items()),
-            "bins": ", ".join(f"{name} {axis.bins}" for name, axis in axes.items() if axis.bins > 1),
-            "strata": "; ".join(f"{column}: {', '.join(map(str, levels))}" for column, levels in final.levels),
+            "ranges": ", ".join(
+                f"{name} {axis.low:g} to {axis.high:g}" for name, axis in axes.items()
+            ),
+            "bins": ", ".join(
+                f"{name} {axis.bins}" for name, axis in axes.items() if axis.bins > 1
+            ),
+            "strata": "; ".join(
+                f"{column}: {', '.join(map(str, levels))}" for column, levels in final.levels
+            ),
             "numbers": f"{self.numbers}; a row adds to {per_row} of them",
             "layout": self.fingerprint,
         }
@@ -370,7 +419,13 @@ class Layout:
 
 
 def _result(
-    part: Part, stratum: str, totals: Floats, min_cell: int, noise: float, level: float | None, rounding: float
+    part: Part,
+    stratum: str,
+    totals: Floats,
+    min_cell: int,
+    noise: float,
+    level: float | None,
+    rounding: float,
 ) -> StratumResult:
     sketch, rows, clipped = part.sketch, part.sketch.count(totals), part.sketch.clipped(totals)
     none = _none(part, stratum)
@@ -379,7 +434,11 @@ def _result(
     if noise == 0 and sketch.shows_bins and min_cell > 1:
         sketch, totals = sketch.merged(totals, min_cell)
     sketch = sketch if noise == 0 else sketch.with_noise(totals, noise)
-    noisy = (sketch.result(totals, rounding), np.zeros(1)) if noise == 0 else noisy_result(sketch, totals, rounding)
+    noisy = (
+        (sketch.result(totals, rounding), np.zeros(1))
+        if noise == 0
+        else noisy_result(sketch, totals, rounding)
+    )
     if noisy is None or not np.isfinite(noisy[0].value).all():
         return none
     found, errors = noisy
@@ -389,15 +448,30 @@ def _result(
     error, interval = None if spread is None else float(spread.error[0]), None
     if spread is not None and level is not None:
         # Noise is symmetric on the scale of the value.
-        scale = STATISTICS[sketch.name].scale if sketch.name in STATISTICS and noise == 0 else "plain"
+        scale = (
+            STATISTICS[sketch.name].scale if sketch.name in STATISTICS and noise == 0 else "plain"
+        )
         ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, values), spread, level)
         interval = (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
-    is_certified = found.is_certified and noise == 0 and clipped <= 0  # the bracket is for clipped values
+    is_certified = (
+        found.is_certified and noise == 0 and clipped <= 0
+    )  # the bracket is for clipped values
     if noise == 0 and 0 < clipped < min_cell:
         clipped = float(min_cell)  # few rows must not show
     value, bottom, top = (tuple(part.tolist()) for part in (values, low, high))
     return StratumResult(
-        part.title, stratum, True, value, bottom, top, is_certified, found.labels, rows, clipped, error, interval
+        part.title,
+        stratum,
+        True,
+        value,
+        bottom,
+        top,
+        is_certified,
+        found.labels,
+        rows,
+        clipped,
+        error,
+        interval,
     )
 
 
@@ -410,10 +484,14 @@ def _hidden(groups: dict[int, Floats], min_cell: int) -> set[int]:
 
     What is hidden follows by subtraction from the result over all rows: so it is never one stratum, nor few rows.
     """
-    ordered = sorted((k for k in groups if groups[k].sum() > 0), key=lambda k: float(groups[k].sum()))
+    ordered = sorted(
+        (k for k in groups if groups[k].sum() > 0), key=lambda k: float(groups[k].sum())
+    )
     hidden = [k for k in ordered if _has_small(groups[k], min_cell)]
     for k in ordered:
-        is_few = len(hidden) == 1 or (hidden and _has_small(np.sum([groups[h] for h in hidden], axis=0), min_cell))
+        is_few = len(hidden) == 1 or (
+            hidden and _has_small(np.sum([groups[h] for h in hidden], axis=0), min_cell)
+        )
         if is_few and k not in hidden:
             hidden.append(k)
     return set(hidden)
@@ -439,13 +517,19 @@ def _spread(sketch: Sketch, totals: Floats, of_noise: float) -> Spread | None:
     variance = sampling + of_noise**2
     if not np.isfinite(variance):
         return None
-    degrees = sketch.degrees(totals, gradient) * ((variance / sampling) ** 2 if sampling > 0 else np.inf)
+    degrees = sketch.degrees(totals, gradient) * (
+        (variance / sampling) ** 2 if sampling > 0 else np.inf
+    )
     trials = sketch.groups_of(totals).min() if sketch.has_classes else sketch.count(totals) / 2
-    return Spread(np.array([np.sqrt(variance)]), np.array([degrees]), np.array([max(float(trials), 1.0)]))
+    return Spread(
+        np.array([np.sqrt(variance)]), np.array([degrees]), np.array([max(float(trials), 1.0)])
+    )
 
 
 def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, default=_plain, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(content, default=_plain, sort_keys=True).encode()).hexdigest()[
+        :16
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -55,7 +55,9 @@ class _Wish(NamedTuple):
     title: str
     made: type[Sketch]
     columns: tuple[str, ...]
-    names: tuple[str, ...]  # of the numbers of an encoded row that have an axis; of the columns, or "score"
+    names: tuple[
+        str, ...
+    ]  # of the numbers of an encoded row that have an axis; of the columns, or "score"
     encode_options: dict[str, Any]
     options: Options
     classes: int
@@ -91,7 +93,9 @@ def make_layout(
         known |= option_names(made)
         own = wanted.columns or tuple(columns)
         try:
-            wishes.append(_wish(wanted.title, made, own, label, score, classes, given, settings, data))
+            wishes.append(
+                _wish(wanted.title, made, own, label, score, classes, given, settings, data)
+            )
         except GostaError as error:
             raise type(error)(f"{wanted.title}: {error}") from None
     for option in given:
@@ -102,7 +106,9 @@ def make_layout(
     if not classes and data is not None and any(wish.has_label for wish in wishes):
         classes = data.class_codes()[1]
     frame = Layout((), label, tuple(classes), _levels(settings, data))
-    final = _check(_final(wishes, settings, frame, {}), settings)  # also where edges are found: of the same size
+    final = _check(
+        _final(wishes, settings, frame, {}), settings
+    )  # also where edges are found: of the same size
     wanted_edges = _axes_to_find(wishes, settings, final) if settings.find_edges else {}
     if not wanted_edges:
         return final
@@ -129,13 +135,17 @@ def _wish(
         if has_label and label is None:
             raise InputError("label is missing: name the column of classes (--label)")
         if has_label and len(classes) < 2:
-            raise InputError(f"classes = {list(classes)!r}: declare all classes in order (--classes no,yes)")
+            raise InputError(
+                f"classes = {list(classes)!r}: declare all classes in order (--classes no,yes)"
+            )
         encode_options = made.fixed_options(encode_options, None)
     else:
         selected = data.select(wanted or None)
         encode_options = made.fixed_options(encode_options, selected)
         x = np.asarray(made.encode(selected, **encode_options))
-        names = tuple(name for name in selected.used_columns if name != selected.label or name in wanted)
+        names = tuple(
+            name for name in selected.used_columns if name != selected.label or name in wanted
+        )
         classes = selected.class_codes()[1] if has_label else ()
     axis_names = names
     if made.roles == ("score",) and len(names) > 1:
@@ -162,7 +172,9 @@ def _encode_options(made: type[Sketch]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters}
 
 
-def _declared_columns(made: type[Sketch], wanted: tuple[str, ...], score: str | None) -> tuple[str, ...]:
+def _declared_columns(
+    made: type[Sketch], wanted: tuple[str, ...], score: str | None
+) -> tuple[str, ...]:
     """Return the columns of a statistic where no data are at hand."""
     roles = made.roles
     if not roles:
@@ -175,7 +187,9 @@ def _declared_columns(made: type[Sketch], wanted: tuple[str, ...], score: str | 
             raise InputError("score is missing: name the column of scores (--score)")
         return names
     if len(wanted) != len(roles):
-        raise InputError(f"columns = {','.join(wanted)}: needs {len(roles)}, for {', '.join(roles)} (--columns)")
+        raise InputError(
+            f"columns = {','.join(wanted)}: needs {len(roles)}, for {', '.join(roles)} (--columns)"
+        )
     return wanted
 
 
@@ -184,15 +198,23 @@ def _range(
 ) -> tuple[float, float]:
     """Return the lowest and highest value of a column: declared, or those of its edges, or those of the rows."""
     edges = settings.edges.get(name)
-    if edges is not None and (not edges or list(edges) != sorted(set(edges)) or not np.isfinite(edges).all()):
-        raise InputError(f"edges of {name!r} = {_list(edges)}: give finite numbers in increasing order")
+    if edges is not None and (
+        not edges or list(edges) != sorted(set(edges)) or not np.isfinite(edges).all()
+    ):
+        raise InputError(
+            f"edges of {name!r} = {_list(edges)}: give finite numbers in increasing order"
+        )
     found = settings.ranges.get(name, settings.ranges.get(""))
     if found is not None:
         low, high = map(float, found)
         if not (np.isfinite([low, high]).all() and 0 < high - low < np.inf):
-            raise InputError(f"range of {name!r} = {low:g}:{high:g}: the first must be less than the second")
+            raise InputError(
+                f"range of {name!r} = {low:g}:{high:g}: the first must be less than the second"
+            )
         if edges is not None and not low < edges[0] <= edges[-1] < high:
-            raise InputError(f"edges of {name!r} = {_list(edges)} must lie within its range {low:g}:{high:g}")
+            raise InputError(
+                f"edges of {name!r} = {_list(edges)} must lie within its range {low:g}:{high:g}"
+            )
         return low, high
     if role == "event" or not (made.needs_range or made.is_binned):
         return -np.inf, np.inf
@@ -221,18 +243,28 @@ def _levels(settings: BinSettings, data: Data | None) -> tuple[tuple[str, tuple[
         if not levels and data is not None:
             levels = tuple(replace(data.select(label=column), declared_classes=()).class_codes()[1])
         if not levels:
-            raise InputError(f"strata = {column}: declare its values for all sites (--strata {column}=a:b)")
+            raise InputError(
+                f"strata = {column}: declare its values for all sites (--strata {column}=a:b)"
+            )
         found.append((column, levels))
     return tuple(found)
 
 
-def _axis(wish: _Wish, name: str, role: str, settings: BinSettings, found: Mapping[str, tuple[float, ...]]) -> Axis:
+def _axis(
+    wish: _Wish, name: str, role: str, settings: BinSettings, found: Mapping[str, tuple[float, ...]]
+) -> Axis:
     low, high = wish.ranges[name]
     if not wish.made.is_binned or role == "event" or not np.isfinite(low):
         return Axis(name, low, high)
     if name in settings.edges:
         return Axis(name, low, high, tuple(map(float, settings.edges[name])))
-    return Axis(name, low, high, found[name] if name in found else equal_edges(low, high, settings.bins), True)
+    return Axis(
+        name,
+        low,
+        high,
+        found[name] if name in found else equal_edges(low, high, settings.bins),
+        True,
+    )
 
 
 def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
@@ -242,13 +274,19 @@ def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
 
 
 def _final(
-    wishes: Sequence[_Wish], settings: BinSettings, frame: Layout, found: Mapping[str, tuple[float, ...]]
+    wishes: Sequence[_Wish],
+    settings: BinSettings,
+    frame: Layout,
+    found: Mapping[str, tuple[float, ...]],
 ) -> Layout:
     """Return the layout whose sums give the statistics."""
     parts = []
     for wish in wishes:
         roles = wish.made.roles or wish.names
-        axes = [_axis(wish, name, role, settings, found) for name, role in zip(wish.names, roles, strict=True)]
+        axes = [
+            _axis(wish, name, role, settings, found)
+            for name, role in zip(wish.names, roles, strict=True)
+        ]
         sketch = wish.made(axes, wish.classes, wish.options)
         parts.append(Part(wish.title, sketch, wish.columns, wish.encode_options, wish.has_label))
     return replace(frame, parts=tuple(parts))
@@ -258,16 +296,27 @@ def _axes_to_find(wishes: Sequence[_Wish], settings: BinSettings, final: Layout)
     """Return the sums of the first round: a histogram of each column that has no declared edges."""
     parts: dict[str, Part] = {}
     for wish, part in zip(wishes, final.parts, strict=True):
-        for k, (name, role) in enumerate(zip(wish.names, wish.made.roles or wish.names, strict=True)):
+        for k, (name, role) in enumerate(
+            zip(wish.names, wish.made.roles or wish.names, strict=True)
+        ):
             low, high = wish.ranges[name]
-            if wish.made.finds_edges and role != "event" and name not in settings.edges and name not in parts:
+            if (
+                wish.made.finds_edges
+                and role != "event"
+                and name not in settings.edges
+                and name not in parts
+            ):
                 axis = Axis(name, low, high, equal_edges(low, high, fine_bins(settings.bins)))
                 parts[name] = Part(f"edges of {name}", AxisCounts(axis, k), *part[2:])
     return parts
 
 
 def _second_round(
-    wishes: Sequence[_Wish], settings: BinSettings, frame: Layout, first: Mapping[str, Part], totals: Floats
+    wishes: Sequence[_Wish],
+    settings: BinSettings,
+    frame: Layout,
+    first: Mapping[str, Part],
+    totals: Floats,
 ) -> Layout:
     found, start = {}, 0
     for name, part in first.items():
@@ -283,8 +332,14 @@ def _check(layout: Layout, settings: BinSettings) -> Layout:
     if layout.size > MOST_NUMBERS:
         axes = max(sum(axis.bins > 1 for axis in sketch.axes) for sketch in layout.sketches)
         fewer = int(settings.bins * (MOST_NUMBERS / layout.size) ** (1 / max(axes, 1)))
-        remedy = f"use fewer bins (--bins {fewer})" if fewer > 1 else "use fewer bins, strata or statistics"
-        strata = ", ".join(f"{column} has {len(levels):,} values" for column, levels in layout.levels)
+        remedy = (
+            f"use fewer bins (--bins {fewer})"
+            if fewer > 1
+            else "use fewer bins, strata or statistics"
+        )
+        strata = ", ".join(
+            f"{column} has {len(levels):,} values" for column, levels in layout.levels
+        )
         if len(layout.strata) >= MANY_STRATA:
             remedy += f"; these are {len(layout.strata):,} strata, as {strata}: are they meant?"
         raise InputError(
@@ -295,10 +350,16 @@ def _check(layout: Layout, settings: BinSettings) -> Layout:
 
 def check_columns(layout: Layout, settings: BinSettings) -> None:
     """Raise `InputError` for ranges and edges of columns that are not read, and if there are no edges to find."""
-    known = list(dict.fromkeys(axis.column for sketch in layout.final.sketches for axis in sketch.axes))
+    known = list(
+        dict.fromkeys(axis.column for sketch in layout.final.sketches for axis in sketch.axes)
+    )
     for what, given in (("range", settings.ranges), ("edges", settings.edges)):
         for name in (name for name in given if name and name not in known):
-            raise InputError(f"{what} of {name!r}: this column is not read; those that are: {shorten(known)}")
+            raise InputError(
+                f"{what} of {name!r}: this column is not read; those that are: {shorten(known)}"
+            )
     if settings.find_edges and layout.next_round is None:
         why = "all columns have edges of their own, or no bins"
-        raise InputError(f"find_edges: there are no edges to find, as {why}; leave it out (--find-edges)")
+        raise InputError(
+            f"find_edges: there are no edges to find, as {why}; leave it out (--find-edges)"
+        )

@@ -23,7 +23,9 @@ class Moments(Sketch):
     needs_range = True
     powers: tuple[tuple[int, ...], ...]  # of each column, in each sum
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         super().__init__(axes, classes, options)
         self.size = self.features_per_row = len(self.powers) + 1
 
@@ -39,7 +41,9 @@ class Moments(Sketch):
     def features(self, x: Floats) -> Features:
         """Return the products of powers, and whether a value was clipped."""
         u = self.scaled(x)
-        is_clipped = np.any([(c < a.low) | (c > a.high) for c, a in zip(x.T, self.axes, strict=False)], axis=0)
+        is_clipped = np.any(
+            [(c < a.low) | (c > a.high) for c, a in zip(x.T, self.axes, strict=False)], axis=0
+        )
         values = np.column_stack([*((u**power).prod(axis=1) for power in self.powers), is_clipped])
         return Features(np.tile(np.arange(self.size), (len(x), 1)), values)
 
@@ -53,7 +57,9 @@ class Moments(Sketch):
 
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
         """Check also that no mean is above 1."""
-        return super().is_plausible(totals, tolerance) and bool((totals <= totals[0] + 2 * tolerance).all())
+        return super().is_plausible(totals, tolerance) and bool(
+            (totals <= totals[0] + 2 * tolerance).all()
+        )
 
     @property
     def unit(self) -> float:
@@ -61,7 +67,9 @@ class Moments(Sketch):
         first, last = self.axes[0], self.axes[-1]
         return (first.high - first.low) * (last.high - last.low)
 
-    def centred(self, totals: Floats, first: int, second: int, product: int, rounding: float) -> Result:
+    def centred(
+        self, totals: Floats, first: int, second: int, product: int, rounding: float
+    ) -> Result:
         """Return the covariance of two sums, from them and the sum of their product."""
         n = totals[0]
         if n < 1.5:
@@ -123,5 +131,13 @@ class Covariance(Moments):
         """Return the variance of (x − mean)(y − mean)."""
         n = totals[0]
         a, b, ab, aa, bb, aab, abb, aabb = totals[1:9] / n
-        square = aabb - 2 * b * aab - 2 * a * abb + a * a * bb + b * b * aa + 4 * a * b * ab - 3 * a * a * b * b
+        square = (
+            aabb
+            - 2 * b * aab
+            - 2 * a * abb
+            + a * a * bb
+            + b * b * aa
+            + 4 * a * b * ab
+            - 3 * a * a * b * b
+        )
         return float(self.unit**2 * max(square - (ab - a * b) ** 2, 0.0) / n)

@@ -13,7 +13,9 @@ from gosta.sketches.definition import Result, Sketch, in_order
 
 SEED = 2016  # so that the same totals give the same result everywhere
 PAIRS = 50  # of draws of noise and of its opposite, so that all but the bias cancels
-REACH = 2.2  # standard errors by which the bracket is widened: 2, and a tenth since they are estimated
+REACH = (
+    2.2  # standard errors by which the bracket is widened: 2, and a tenth since they are estimated
+)
 # Beyond these there is too much noise for a value.
 MOST_UNDEFINED = 0.1  # of the draws
 MOST_BIAS = 4.0  # in standard errors: a correction by more is a guess
@@ -30,7 +32,9 @@ def noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Resul
     rng, draws = np.random.default_rng(SEED), []
     for _ in range(PAIRS):
         step = rng.normal(size=len(totals)) * np.sqrt(sketch.noise)
-        draws.append([sketch.result(totals + step, rounding)[:3], sketch.result(totals - step, rounding)[:3]])
+        draws.append(
+            [sketch.result(totals + step, rounding)[:3], sketch.result(totals - step, rounding)[:3]]
+        )
     pairs = np.array(draws)  # pairs × 2 × (value, low, high) × values
     pairs = pairs[np.isfinite(pairs).all(axis=(1, 2, 3))]
     if len(pairs) < (1 - MOST_UNDEFINED) * PAIRS:

@@ -12,7 +12,17 @@ from math import exp, lgamma, pi, sqrt
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import CLEAR, Axis, Features, Result, Sketch, before, one, sketch, undefined
+from gosta.sketches.definition import (
+    CLEAR,
+    Axis,
+    Features,
+    Result,
+    Sketch,
+    before,
+    one,
+    sketch,
+    undefined,
+)
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
@@ -32,7 +42,9 @@ class Projections(Sketch):
     defaults = {"projections": 32}  # noqa: RUF012
     bounds = (0.0, np.inf)
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         super().__init__(axes, classes, options)
         d = len(axes)
         self.number = 1 if d == 1 else max(2, int(self.options["projections"]))
@@ -44,7 +56,9 @@ class Projections(Sketch):
         self.constant = exp(lgamma(d / 2) - lgamma((d + 1) / 2)) / sqrt(pi) if d > 1 else 1.0
         self.low, self.high = np.array([[axis.low, axis.high] for axis in axes]).T
         spans = self.high - self.low
-        self.start = np.minimum(self.directions, 0.0) @ spans  # the least projection, of places from the lowest corner
+        self.start = (
+            np.minimum(self.directions, 0.0) @ spans
+        )  # the least projection, of places from the lowest corner
         self.widths = np.abs(self.directions) @ spans / self.bins
 
     @property
@@ -63,7 +77,10 @@ class Projections(Sketch):
         first = (group[:, None] * self.number + np.arange(self.number)) * 2 * self.bins + bins
         positions = np.column_stack([first, first + self.bins, np.full(n, self.size - 1)])
         is_clipped = (inside != values).any(axis=1)
-        return Features(positions, np.column_stack([np.ones_like(places), np.clip(places - bins, 0, 1), is_clipped]))
+        return Features(
+            positions,
+            np.column_stack([np.ones_like(places), np.clip(places - bins, 0, 1), is_clipped]),
+        )
 
     def table(self, totals: Floats) -> Floats:
         """Return the totals as group × direction × (counts, places) × bin."""
@@ -99,19 +116,23 @@ class Projections(Sketch):
         guess = np.clip(c * e / 3, least, most)
         if self.noise > 0:  # where counts are hardly more than noise, this has no known sign
             guess, least, most = (
-                np.where(is_clear, part, share * raw) for part, share in ((guess, 1 / 3), (least, 0), (most, 1 / 2))
+                np.where(is_clear, part, share * raw)
+                for part, share in ((guess, 1 / 3), (least, 0), (most, 1 / 2))
             )
         room = (rounding + FLOAT_ERROR * self.bins) * c.sum(axis=1) * e.sum(axis=1) * 2
         steps = np.array([0.0, -1.0, 1.0])[:, None] * room
         return np.asarray(
-            (between + np.array([part.sum(axis=1) for part in (guess, least, most)]) + steps) * self.widths
+            (between + np.array([part.sum(axis=1) for part in (guess, least, most)]) + steps)
+            * self.widths
         )
 
     def mean(self, values: Floats) -> Result:
         """Return the mean over directions of (estimate, least, largest), and where it is with high probability."""
         value, low, high = values.mean(axis=1) / self.constant
         spread = self._spread(values[0]) / self.constant
-        return one(value, low - REACH * spread, high + REACH * spread, is_certified=self.number == 1)
+        return one(
+            value, low - REACH * spread, high + REACH * spread, is_certified=self.number == 1
+        )
 
     def _spread(self, values: Floats) -> float:
         """Return the standard error of the mean over directions: from sets at right angles, if there are enough."""
@@ -174,5 +195,8 @@ class EnergyDistance(Projections):
         if min(m, n) < 0.5:
             return undefined()
         across = self.differences(first, second, rounding) * 2 / (m * n)
-        within = self.differences(first, first, rounding) / m**2 + self.differences(second, second, rounding) / n**2
+        within = (
+            self.differences(first, first, rounding) / m**2
+            + self.differences(second, second, rounding) / n**2
+        )
         return self.mean(across - within[[0, 2, 1]])

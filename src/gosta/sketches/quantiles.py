@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import Features, Result, Sketch, before, merge_starts, sketch, undefined, without_noise
+from gosta.sketches.definition import (
+    Features,
+    Result,
+    Sketch,
+    before,
+    merge_starts,
+    sketch,
+    undefined,
+    without_noise,
+)
 from gosta.statistics import encode
 
 ROUNDING = 1e-12  # relative, of sums of weights
@@ -51,7 +60,9 @@ class Quantiles(Sketch):
         starts = merge_starts(totals[None, 1:-1], min_cell, self.axes[0].bounds)
         counts = np.add.reduceat(totals[1:-1], starts)
         axis = self.axes[0].merged(starts)
-        return type(self)([axis], self.classes, self.options), np.concatenate([totals[:1], counts, totals[-1:]])
+        return type(self)([axis], self.classes, self.options), np.concatenate(
+            [totals[:1], counts, totals[-1:]]
+        )
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Find the bin of the row that is the quantile; within, rows are taken to be spread evenly."""
@@ -65,7 +76,9 @@ class Quantiles(Sketch):
         cell = np.minimum(np.searchsorted(np.cumsum(counts), rank - 1e-6), len(counts) - 1)
         ends = np.concatenate([[axis.low], axis.bounds, [axis.high]])
         low, high = ends[cell], ends[cell + 1]
-        share = np.clip((rank - 0.5 - before(counts)[cell]) / np.maximum(counts[cell], 0.5), 0.0, 1.0)
+        share = np.clip(
+            (rank - 0.5 - before(counts)[cell]) / np.maximum(counts[cell], 0.5), 0.0, 1.0
+        )
         return Result(low + share * (high - low), low, high, labels=labels)
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
@@ -76,7 +89,9 @@ class Quantiles(Sketch):
             places = np.array([_rank(k, parts, len(x)) - 1 for k in range(1, parts)])
         else:
             below = np.cumsum(weights[order])
-            places = np.searchsorted(below, below[-1] * np.arange(1, parts) / parts * (1 - ROUNDING))
+            places = np.searchsorted(
+                below, below[-1] * np.arange(1, parts) / parts * (1 - ROUNDING)
+            )
         return np.asarray(x[order[places], 0])
 
 

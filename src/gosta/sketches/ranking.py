@@ -91,11 +91,15 @@ class ScoreBins(Sketch):
         if not self.axes[0].is_smooth or len(counts) < 2:
             return np.zeros_like(counts)
         widths = np.diff(self.axes[0].bounds)
-        padded = np.concatenate([widths[:1], widths, widths[-1:]])  # beyond the ends the density goes on as it is
+        padded = np.concatenate(
+            [widths[:1], widths, widths[-1:]]
+        )  # beyond the ends the density goes on as it is
         middles = np.cumsum(padded) - padded / 2
         share = widths**2 / (middles[2:] - middles[:-2]) / 12
         factors = share[:-1] / widths[1:] + share[1:] / widths[:-1]
-        return np.asarray(np.append(0.0, factors * counts[:-1]) - np.append(factors * counts[1:], 0.0))
+        return np.asarray(
+            np.append(0.0, factors * counts[:-1]) - np.append(factors * counts[1:], 0.0)
+        )
 
 
 @sketch("auc")
@@ -142,7 +146,11 @@ class MannWhitney(ScoreBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Count pairs."""
-        return one(*self.wins(totals)) if totals.reshape(2, -1).sum(axis=1).min() >= 0.5 else undefined()
+        return (
+            one(*self.wins(totals))
+            if totals.reshape(2, -1).sum(axis=1).min() >= 0.5
+            else undefined()
+        )
 
 
 @sketch("roc-curve")
@@ -165,10 +173,17 @@ class RocCurve(ScoreBins):
             return undefined(self.labels)
         true[-1] = false[-1] = 1.0
         rates = np.array(RATES)
-        right = np.searchsorted(false, rates * (1 + 1e-12), side="right")  # the first edge beyond the rate
+        right = np.searchsorted(
+            false, rates * (1 + 1e-12), side="right"
+        )  # the first edge beyond the rate
         left = right - 1
         share = np.clip((rates - false[left]) / (false[right] - false[left]), 0, 1)
-        return Result(true[left] + share * (true[right] - true[left]), true[left], true[right], labels=self.labels)
+        return Result(
+            true[left] + share * (true[right] - true[left]),
+            true[left],
+            true[right],
+            labels=self.labels,
+        )
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the highest true positive rate of any threshold whose false positive rate is low enough."""
@@ -197,7 +212,9 @@ class KolmogorovSmirnov(ScoreBins):
         return np.array([np.abs(positive - negative).max()])
 
 
-def _shares_below(x: Floats, weights: Floats | None, at: Floats, side: Literal["left", "right"]) -> list[Floats]:
+def _shares_below(
+    x: Floats, weights: Floats | None, at: Floats, side: Literal["left", "right"]
+) -> list[Floats]:
     """Return the share of positive and of negative rows whose score is below some values, or not above ("right")."""
     shares = []
     for chosen in (x[:, 1] > 0, x[:, 1] < 0):

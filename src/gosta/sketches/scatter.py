@@ -31,14 +31,20 @@ class SquaredScatter(Sketch):
     finds_edges = False
     bounds = (0.0, np.inf)
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         super().__init__(axes, classes, options)
         self.features_per_row = len(axes) + 3
         self.size = classes * (len(axes) + 2) + 1
-        self.squared_widths = np.array([(axis.high - axis.low) * (axis.high - axis.low) for axis in axes])
+        self.squared_widths = np.array(
+            [(axis.high - axis.low) * (axis.high - axis.low) for axis in axes]
+        )
         if not self.squared_widths.sum() < np.inf:
             wide = axes[int(np.argmax(self.squared_widths))]
-            raise InputError(f"range of {wide.column!r} = {wide.low:g}:{wide.high:g}: squares are too large")
+            raise InputError(
+                f"range of {wide.column!r} = {wide.low:g}:{wide.high:g}: squares are too large"
+            )
 
     @classmethod
     def reads_label(cls, options: Options) -> bool:
@@ -48,7 +54,11 @@ class SquaredScatter(Sketch):
     @classmethod
     def class_count(cls, options: Options, classes: Sequence[Any]) -> int:
         """Return the number of classes, or of centroids."""
-        return len(classes) if options["centroids"] is None else len(datasets.load(options["centroids"]))
+        return (
+            len(classes)
+            if options["centroids"] is None
+            else len(datasets.load(options["centroids"]))
+        )
 
     @classmethod
     def fixed_options(cls, options: dict[str, Any], data: Data | None) -> dict[str, Any]:
@@ -56,19 +66,27 @@ class SquaredScatter(Sketch):
         if not isinstance(options["centroids"], str) or options["centroids"] != "class-means":
             return options
         if data is None:
-            raise InputError("centroids = 'class-means' depends on all rows: give coordinates, or leave it out")
+            raise InputError(
+                "centroids = 'class-means' depends on all rows: give coordinates, or leave it out"
+            )
         x = encode.clustered(data)
-        return {"centroids": np.array([x[x[:, -1] == c, :-1].mean(axis=0) for c in np.unique(x[:, -1])])}
+        return {
+            "centroids": np.array([x[x[:, -1] == c, :-1].mean(axis=0) for c in np.unique(x[:, -1])])
+        }
 
     def features(self, x: Floats) -> Features:
         """Return the sums of a row's cluster, and whether a value was clipped."""
         n, d = len(x), len(self.axes)
         scaled = np.column_stack([axis.scaled(x[:, k]) for k, axis in enumerate(self.axes)])
         length = (scaled**2 * self.squared_widths).sum(axis=1) / self.squared_widths.sum()
-        is_clipped = np.any([(x[:, k] < a.low) | (x[:, k] > a.high) for k, a in enumerate(self.axes)], axis=0)
+        is_clipped = np.any(
+            [(x[:, k] < a.low) | (x[:, k] > a.high) for k, a in enumerate(self.axes)], axis=0
+        )
         positions = x[:, -1].astype(np.int64)[:, None] * (d + 2) + np.arange(d + 2)
         positions = np.column_stack([positions, np.full(n, self.size - 1)])
-        return Features(positions, np.column_stack([np.ones(n), scaled, np.clip(length, 0, 1), is_clipped]))
+        return Features(
+            positions, np.column_stack([np.ones(n), scaled, np.clip(length, 0, 1), is_clipped])
+        )
 
     def _clusters(self, totals: Floats) -> tuple[Floats, Floats, Floats]:
         """Return counts, sums and squared lengths of clusters."""

@@ -79,8 +79,16 @@ class Result(NamedTuple):
         """Return all of it as plain values; `level` is that of the intervals."""
         record = _record(self.pooled, level)
         del record["group"]
-        record |= {"columns": self.columns, "options": self.options, "normalisation": self.normalisation}
-        record |= {"assumed": dict(self.assumed), "warnings": list(self.warnings), "seconds": round(self.seconds, 6)}
+        record |= {
+            "columns": self.columns,
+            "options": self.options,
+            "normalisation": self.normalisation,
+        }
+        record |= {
+            "assumed": dict(self.assumed),
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 6),
+        }
         if self.tuples:
             record["tuples"] = self.tuples
         if self.weights is not None:
@@ -91,18 +99,22 @@ class Result(NamedTuple):
             found = self.grouped
             record |= {"by": self.by, "groups": [_record(one, level) for one in found.findings]}
             record |= {"mean_of_groups": found.mean, "groups_in_mean": found.groups}
-            record["heterogeneity"] = None if found.heterogeneity is None else found.heterogeneity._asdict()
+            record["heterogeneity"] = (
+                None if found.heterogeneity is None else found.heterogeneity._asdict()
+            )
             record["heterogeneity_reason"] = found.reason
         return record
 
 
 def _record(finding: Finding, level: float | None) -> dict[str, Any]:
-    record = {name: getattr(finding, name) for name in ("statistic", "group", "n", "value", "reason")}
+    record = {
+        name: getattr(finding, name) for name in ("statistic", "group", "n", "value", "reason")
+    }
     if finding.low is not None:
         ends = {"low": finding.low, "high": finding.high, "standard_error": finding.standard_error}
-        record["interval"] = {k: v if v is not None and isfinite(v) else None for k, v in ends.items()} | {
-            "level": level
-        }
+        record["interval"] = {
+            k: v if v is not None and isfinite(v) else None for k, v in ends.items()
+        } | {"level": level}
     return record
 
 
@@ -117,7 +129,11 @@ def compute(
     sampling: Sampling | None = None,
 ) -> list[Result]:
     """Compute statistics over data whose columns are selected; with `by`, over groups of rows too, with intervals."""
-    wanted = [one for given in statistics for one in (parse(given) if isinstance(given, str) else [find(given)])]
+    wanted = [
+        one
+        for given in statistics
+        for one in (parse(given) if isinstance(given, str) else [find(given)])
+    ]
     if not wanted:
         raise InputError("statistic is empty: name at least one, such as auc")
     if by is not None:
@@ -130,8 +146,13 @@ def compute(
     given, known = dict(options or {}), {name for _, one in found for name in _options(one)}
     for name in given:
         if name not in known:
-            raise unknown(f"option of {', '.join(_title(one) for one in wanted)}", name, sorted(known))
-    return [_compute(one, statistic, data, normalisation, interval, given, sampling) for one, statistic in found]
+            raise unknown(
+                f"option of {', '.join(_title(one) for one in wanted)}", name, sorted(known)
+            )
+    return [
+        _compute(one, statistic, data, normalisation, interval, given, sampling)
+        for one, statistic in found
+    ]
 
 
 def as_table(results: Sequence[Result]) -> Any:
@@ -141,7 +162,11 @@ def as_table(results: Sequence[Result]) -> Any:
     """
     records = []
     for result in results:
-        common = {"columns": result.columns, "warnings": list(result.warnings), "assumed": dict(result.assumed)}
+        common = {
+            "columns": result.columns,
+            "warnings": list(result.warnings),
+            "assumed": dict(result.assumed),
+        }
         has_groups = result.grouped is not None
         for finding in [*(result.grouped.findings if result.grouped else []), result.pooled]:
             record = finding._asdict()
@@ -156,21 +181,31 @@ def as_table(results: Sequence[Result]) -> Any:
     import pandas as pd
 
     frame = pd.DataFrame(records)
-    with_groups = {one.pooled.statistic: one.grouped.heterogeneity for one in results if one.grouped is not None}
+    with_groups = {
+        one.pooled.statistic: one.grouped.heterogeneity
+        for one in results
+        if one.grouped is not None
+    }
     if with_groups:
-        frame.attrs["heterogeneity"] = {k: None if v is None else v._asdict() for k, v in with_groups.items()}
+        frame.attrs["heterogeneity"] = {
+            k: None if v is None else v._asdict() for k, v in with_groups.items()
+        }
     return frame
 
 
 def _summaries(pooled: Finding, found: Group) -> list[dict[str, Any]]:
     empty = pooled._replace(value=None, low=None, high=None, standard_error=None, reason="")
     rows_of = [one for one in found.findings if one.value is not None]
-    means = [empty._replace(group="mean of groups", n=sum(one.n for one in rows_of), value=found.mean)]
+    means = [
+        empty._replace(group="mean of groups", n=sum(one.n for one in rows_of), value=found.mean)
+    ]
     if found.heterogeneity is not None:
         low, high = found.heterogeneity.mean_interval
         n = sum(one.n for one in rows_of if one.standard_error)
         means.append(
-            empty._replace(group="random-effects mean", n=n, value=found.heterogeneity.mean, low=low, high=high)
+            empty._replace(
+                group="random-effects mean", n=n, value=found.heterogeneity.mean, low=low, high=high
+            )
         )
     return [one._asdict() for one in means]
 
@@ -189,7 +224,9 @@ def _find(wanted: Wanted | Statistic) -> Statistic | str:
 
 
 def _options(statistic: Statistic | str) -> set[str]:
-    return option_names(SKETCHES[statistic]) if isinstance(statistic, str) else set(statistic.options)
+    return (
+        option_names(SKETCHES[statistic]) if isinstance(statistic, str) else set(statistic.options)
+    )
 
 
 def _compute(
@@ -211,7 +248,9 @@ def _compute(
             statistic = with_weights(statistic, data.weights)
         if isinstance(statistic, str):
             if normalisation is not None:
-                raise InputError(f"normalisation = {normalisation!r}: it is no mean over pairs; leave it out")
+                raise InputError(
+                    f"normalisation = {normalisation!r}: it is no mean over pairs; leave it out"
+                )
             found = _not_pairwise(title, statistic, data, interval, own)
         else:
             norm = normalisation or statistic.normalisation
@@ -252,13 +291,19 @@ def _pairwise(
     if data.by is None:
         return result
     x = statistic.encode_rows(data, options)
-    is_cut = statistic.no_interval == "" and len(x) == len(data)  # else what a row becomes depends on its group
+    is_cut = statistic.no_interval == "" and len(x) == len(
+        data
+    )  # else what a row becomes depends on its group
     if data.label in found.columns:
         data = dataclasses.replace(data, declared_classes=tuple(data.class_codes()[1]))
 
     def measure(chosen: Booleans) -> float | Floats | Estimate:
         index = statistic.sample_index
-        own = x[chosen] if is_cut else statistic.encode_rows(dataclasses.replace(data.take(chosen), by=None), options)
+        own = (
+            x[chosen]
+            if is_cut
+            else statistic.encode_rows(dataclasses.replace(data.take(chosen), by=None), options)
+        )
         if index is not None and np.ptp(own[:, index]) == 0:
             raise DataError(f"rows of one class only: {_class_of(own[0, index], found.assumed)}")
         try:
@@ -284,7 +329,9 @@ class _NoIntervalError(GostaError):
         self.value = value
 
 
-def _not_pairwise(title: str, name: str, data: Data, interval: float | None, options: dict[str, Any]) -> Result:
+def _not_pairwise(
+    title: str, name: str, data: Data, interval: float | None, options: dict[str, Any]
+) -> Result:
     names, total, label = _names(data), len(data), data.label
     made = compare(data, name, Bins(), None, options).layout
     (part,) = made.parts
@@ -298,13 +345,17 @@ def _not_pairwise(title: str, name: str, data: Data, interval: float | None, opt
     def value_of(table: Data) -> tuple[float | Floats, tuple[str, ...]]:
         found = compare(dataclasses.replace(table, by=None), name, Bins(), None, options)
         if found.exact[0] is None:
-            raise NumericalError("not defined here: there are too few rows, or all are in one class")
+            raise NumericalError(
+                "not defined here: there are too few rows, or all are in one class"
+            )
         value = found.exact[0]
         return value[0] if len(value) == 1 else np.array(value), found.results[0].labels
 
     value, labels = value_of(data)
     reason = f"{title} has no interval: it is no mean over pairs" if interval is not None else ""
-    left_out = [column for column in data.columns if column not in (*columns, data.by, data.weights)]
+    left_out = [
+        column for column in data.columns if column not in (*columns, data.by, data.weights)
+    ]
     assumed, warnings = assumptions.of_classes(data, [name] if part.has_label else [], options)
     assumed |= {"columns_left_out": left_out, "rows_dropped": total - len(data)}
     if data.has_header is not None:
@@ -313,7 +364,9 @@ def _not_pairwise(title: str, name: str, data: Data, interval: float | None, opt
     result = Result(pooled, columns, options, None, assumed, warnings, tuple(labels), data.by)
     if data.by is None:
         return result
-    grouped = _group(title, data, names, lambda chosen: value_of(data.take(chosen))[0], interval or LEVEL)
+    grouped = _group(
+        title, data, names, lambda chosen: value_of(data.take(chosen))[0], interval or LEVEL
+    )
     return result._replace(grouped=grouped)
 
 
@@ -353,6 +406,10 @@ def _group(title: str, data: Data, names: Sequence[Any], measure: Measure, level
         means = np.mean(np.array(values, dtype=np.float64), axis=0)
         mean = means.tolist() if isinstance(means, np.ndarray) else float(means)
     usable = [one for one in findings if one.standard_error]
-    found_between = heterogeneity([one.value for one in usable], [one.standard_error for one in usable], level)  # type: ignore[misc]
+    found_between = heterogeneity(
+        [one.value for one in usable],  # type: ignore[misc]
+        [one.standard_error for one in usable],  # type: ignore[misc]
+        level,
+    )
     reason = "" if found_between else "it takes two groups with a standard error that is not 0"
     return Group(findings, mean, len(values), found_between, reason)

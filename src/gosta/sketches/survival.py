@@ -54,7 +54,9 @@ class ConcordanceIndex(Sketch):
     def features(self, x: Floats) -> Features:
         """Count a row by event, time and score."""
         times, scores = self.axes[0].positions(x[:, 0]), self.axes[2].positions(x[:, 2])
-        positions = (x[:, 1].astype(np.int64) * self.axes[0].bins + times) * self.axes[2].bins + scores
+        positions = (x[:, 1].astype(np.int64) * self.axes[0].bins + times) * self.axes[
+            2
+        ].bins + scores
         return Features(positions[:, None], np.ones((len(x), 1)))
 
     def count(self, totals: Floats) -> float:
@@ -103,10 +105,14 @@ class ConcordanceIndex(Sketch):
         is_smooth = self.axes[0].is_smooth
         share = 0.5 if is_smooth else 1.0
         number, lost = events.sum(axis=1, keepdims=True), censored.sum(axis=1, keepdims=True)
-        won = right + tied / 2 + share * float((events * (before(censored, 1) + censored / 2)).sum())
+        won = (
+            right + tied / 2 + share * float((events * (before(censored, 1) + censored / 2)).sum())
+        )
         of = pairs + share * float((number * lost).sum())
         as_later, later_of = after(earlier, 1) + earlier / 2, earlier.sum(axis=1, keepdims=True)
-        by_event = as_later + before(later, 1) + later / 2 + share * (before(censored, 1) + censored / 2)
+        by_event = (
+            as_later + before(later, 1) + later / 2 + share * (before(censored, 1) + censored / 2)
+        )
         by_censored = as_later + share * (after(events, 1) + events / 2)
         event_of = later_of + later.sum(axis=1, keepdims=True) + share * lost
         if is_smooth:
@@ -133,13 +139,17 @@ class TimeBins(Sketch):
     features_per_row = 1
     are_counts = True
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         super().__init__(axes, classes, options)
         self.size = self.groups * axes[0].bins
         edges = np.array(axes[0].edges or (axes[0].high,))
         self.clear = axes[0].bins  # so many bins; with noise, of later ones only the sum is used
         # Those at which a curve is shown.
-        self.times = edges[np.unique(np.linspace(0, len(edges) - 1, min(MOST_TIMES, len(edges))).astype(int))]
+        self.times = edges[
+            np.unique(np.linspace(0, len(edges) - 1, min(MOST_TIMES, len(edges))).astype(int))
+        ]
 
     def features(self, x: Floats) -> Features:
         """Count a row by class, event and time."""
@@ -193,7 +203,9 @@ class KaplanMeier(TimeBins):
     trend = -1
     defaults = {"times": None}  # noqa: RUF012
 
-    def __init__(self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None) -> None:
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
         super().__init__(axes, classes, options)
         if self.options["times"] is not None:
             self.times = _times(self.options["times"])
@@ -211,17 +223,30 @@ class KaplanMeier(TimeBins):
             curves.append(np.concatenate([[1.0], np.cumprod((risk - events) / risk)]))
         value, low, high = curves
         ends, edges = self.axes[0].bounds, self.axes[0].edges
-        left = np.searchsorted(edges, self.times, side="right")  # the last end of a bin that is not after the time
+        left = np.searchsorted(
+            edges, self.times, side="right"
+        )  # the last end of a bin that is not after the time
         right = np.searchsorted(edges, self.times, side="left") + 1
         right = np.where(np.isin(self.times, edges), left, right)
-        share = np.where(right > left, (self.times - ends[left]) / (ends[np.maximum(right, left + 1)] - ends[left]), 0)
-        return Result(value[left] + share * (value[right] - value[left]), low[right], high[left], labels=labels)
+        share = np.where(
+            right > left,
+            (self.times - ends[left]) / (ends[np.maximum(right, left + 1)] - ends[left]),
+            0,
+        )
+        return Result(
+            value[left] + share * (value[right] - value[left]),
+            low[right],
+            high[left],
+            labels=labels,
+        )
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Multiply over the times of events."""
         at, place = np.unique(x[:, 0], return_inverse=True)
         counts = np.ones(len(x)) if weights is None else weights
-        leaving, died = (np.bincount(place.reshape(-1), part) for part in (counts, counts * (x[:, 1] > 0)))
+        leaving, died = (
+            np.bincount(place.reshape(-1), part) for part in (counts, counts * (x[:, 1] > 0))
+        )
         risk = np.cumsum(leaving[::-1])[::-1]
         factors = 1 - np.divide(died, risk, out=np.zeros(len(at)), where=died > 0)
         return np.array([np.prod(factors[at < t]) for t in self.times])
@@ -272,7 +297,9 @@ class LogRank(TimeBins):
         observed, expected = float(events[0].sum()), float(died @ share)
         if self.noise > 0:
             variance = died @ (share * (1 - share))
-            middle, bottom, top = (np.array([observed - died @ part, variance]) for part in (share, most, least))
+            middle, bottom, top = (
+                np.array([observed - died @ part, variance]) for part in (share, most, least)
+            )
             return Result(middle, bottom, top, labels=self.labels)
         fewest = _least_expected(start, stop, events)
         highest = float(died.sum()) - _least_expected(start[::-1], stop[::-1], events[::-1])
@@ -284,7 +311,9 @@ class LogRank(TimeBins):
         # Of events at one time at most all but one are lost to ties: factor (n − d)/(n − 1), n rows at risk.
         rest = stop.sum(axis=0)
         ties = np.where(died > 1, rest / np.maximum(rest + died - 1, 1.0), 1.0)
-        variance, least_of, most_of = (float(died @ part) for part in (spread, ends.min(axis=0) * ties, peak))
+        variance, least_of, most_of = (
+            float(died @ part) for part in (spread, ends.min(axis=0) * ties, peak)
+        )
         room = FLOAT_ERROR * float(died.sum())
         gaps = [observed - fewest + room, observed - highest - room]
         nearest = 0.0 if gaps[0] >= 0 >= gaps[1] else min(abs(gap) for gap in gaps)
@@ -295,7 +324,12 @@ class LogRank(TimeBins):
         most_chi = max(gap**2 for gap in gaps) / least_of if least_of > 0 else inf
         chis = min(max(chi, least_chi), most_chi), least_chi, most_chi
         value, low, high = ((c, erfc(sqrt(c / 2))) for c in chis)
-        return Result(np.array(value), np.array([low[0], high[1]]), np.array([high[0], low[1]]), labels=self.labels)
+        return Result(
+            np.array(value),
+            np.array([low[0], high[1]]),
+            np.array([high[0], low[1]]),
+            labels=self.labels,
+        )
 
     def finished(self, found: Result, errors: Floats) -> Result:
         """Return the test by observed less expected events, whose variance is that without noise and that of noise."""
@@ -307,7 +341,12 @@ class LogRank(TimeBins):
         bottom = min(chi, nearest / most_of)
         top = max(chi, max(least**2, most**2) / least_of) if least_of > 0 else inf
         value, low, high = ((c, erfc(sqrt(c / 2))) for c in (chi, bottom, top))
-        return Result(np.array(value), np.array([low[0], high[1]]), np.array([high[0], low[1]]), labels=self.labels)
+        return Result(
+            np.array(value),
+            np.array([low[0], high[1]]),
+            np.array([high[0], low[1]]),
+            labels=self.labels,
+        )
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the square of z, and its p-value."""
@@ -323,7 +362,9 @@ def log_rank_z(x: Floats) -> float:
     def count(rows: Booleans) -> Floats:
         return np.bincount(place[rows], minlength=len(times)).astype(np.float64)
 
-    at_risk, of_first = (np.cumsum(count(rows)[::-1])[::-1] for rows in (np.ones(len(x), dtype=np.bool_), first))
+    at_risk, of_first = (
+        np.cumsum(count(rows)[::-1])[::-1] for rows in (np.ones(len(x), dtype=np.bool_), first)
+    )
     events, share = count(died), of_first / at_risk
     gap = (count(died & first) - events * share).sum()
     ties = (at_risk - events) / np.maximum(at_risk - 1, 1.0)

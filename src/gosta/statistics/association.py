@@ -109,11 +109,17 @@ def theil_sen(x: Observation, y: Observation) -> float:
 
 def _distance_correlation(m: Means) -> Any:
     a, b, ab, aa, bb, mean_ab, mean_aa, mean_bb = m
-    covariance, first, second = ab + a * b - 2 * mean_ab, aa + a * a - 2 * mean_aa, bb + b * b - 2 * mean_bb
+    covariance, first, second = (
+        ab + a * b - 2 * mean_ab,
+        aa + a * a - 2 * mean_aa,
+        bb + b * b - 2 * mean_bb,
+    )
     if np.any((np.minimum(a, b) > 0) & (np.minimum(a * a, b * b) < LEAST_SQUARE)):
         raise NumericalError("distance-correlation: the numbers are too small; use smaller units")
     value = np.sqrt(np.maximum(covariance, 0.0) / np.sqrt(first) / np.sqrt(second))
-    return np.where((first <= 0) | (second <= 0), 0.0, value)  # by definition 0, where a part is constant
+    return np.where(
+        (first <= 0) | (second <= 0), 0.0, value
+    )  # by definition 0, where a part is constant
 
 
 def _unbiased_square(m: Means, n: int) -> float:
@@ -124,7 +130,11 @@ def _unbiased_square(m: Means, n: int) -> float:
         return both - 2 * n / (n - 2) * mean_both + n * n / ((n - 1) * (n - 2)) * first * second
 
     first, second = covariance(a, a, aa, mean_aa), covariance(b, b, bb, mean_bb)
-    return covariance(a, b, ab, mean_ab) / sqrt(first * second) if n > 3 and min(first, second) > 0 else nan
+    return (
+        covariance(a, b, ab, mean_ab) / sqrt(first * second)
+        if n > 3 and min(first, second) > 0
+        else nan
+    )
 
 
 @statistic(
@@ -137,7 +147,9 @@ def _unbiased_square(m: Means, n: int) -> float:
     scale="root",
     centre=_unbiased_square,
 )
-def distance_correlation(x: Observation, y: Observation, split: int = 1) -> tuple[float, float, float, float, float]:
+def distance_correlation(
+    x: Observation, y: Observation, split: int = 1
+) -> tuple[float, float, float, float, float]:
     """Dependence of any kind between two columns (or the first `split` and the others): 0 if and only if none."""
     a, b = distance(x, y, 0, split), distance(x, y, split, len(x))
     return a, b, a * b, a * a, b * b

@@ -24,7 +24,15 @@ NEGATIVE = (
 )
 # Statistics that are turned round with the positive class.
 ORDERED_BY_POSITIVE = (
-    *("auc", "auc-difference", "mann-whitney", "mann-whitney-z", "hodges-lehmann-shift", "partial-auc", "roc-curve"),
+    *(
+        "auc",
+        "auc-difference",
+        "mann-whitney",
+        "mann-whitney-z",
+        "hodges-lehmann-shift",
+        "partial-auc",
+        "roc-curve",
+    ),
 )
 # Those that are 1/2 for a score that says nothing.
 OF_CLASSES, OF_EVENTS = ("auc", "partial-auc"), ("concordance-index", "uno-concordance")
@@ -40,15 +48,21 @@ def collect(data: Data, statistic: Statistic | None, options: Options, rows: int
     """
     assumed = dict(data.assumed)
     if statistic is not None:
-        assumed |= {k: v for k, v in statistic.options.items() if k not in options and v is not None}
-    assumed["columns_left_out"] = [name for name in data.columns if name not in data.used_columns and name != data.by]
+        assumed |= {
+            k: v for k, v in statistic.options.items() if k not in options and v is not None
+        }
+    assumed["columns_left_out"] = [
+        name for name in data.columns if name not in data.used_columns and name != data.by
+    ]
     assumed["rows_dropped"] = len(data) - rows
     if data.has_header is not None:
         assumed["header"] = data.has_header
     return assumed
 
 
-def of_classes(data: Data, names: Iterable[str], options: Options) -> tuple[dict[str, Any], tuple[str, ...]]:
+def of_classes(
+    data: Data, names: Iterable[str], options: Options
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return which class was taken for the positive one, if a statistic of these names depends on it, and doubts."""
     if not set(names) & set(ORDERED_BY_POSITIVE):
         return {}, data.doubts
@@ -58,7 +72,9 @@ def of_classes(data: Data, names: Iterable[str], options: Options) -> tuple[dict
     return labelled.assumed, (*data.doubts, *found)
 
 
-def doubts(data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: float | Floats) -> tuple[str, ...]:
+def doubts(
+    data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: float | Floats
+) -> tuple[str, ...]:
     """Return one line for each thing that looks wrong, with the way out."""
     return (*data.doubts, *_doubts(data, statistic, assumed, value))
 
@@ -81,15 +97,23 @@ def opposite(assumed: Mapping[str, Any]) -> str:
     )
 
 
-def _doubts(data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: float | Floats) -> Iterator[str]:
-    name, negative, likely = assumed.get("positive"), assumed.get("negative", []), likely_positive(assumed)
+def _doubts(
+    data: Data, statistic: Statistic, assumed: Mapping[str, Any], value: float | Floats
+) -> Iterator[str]:
+    name, negative, likely = (
+        assumed.get("positive"),
+        assumed.get("negative", []),
+        likely_positive(assumed),
+    )
     if likely is not None and statistic.unweighted_name in ORDERED_BY_POSITIVE:
         yield opposite(assumed)
     is_low = float(np.ravel(value)[0]) < 0.5
     if is_low and statistic.unweighted_name in OF_CLASSES and likely is None:
         others = shorten([repr(one) for one in negative])
         way_out = (
-            "" if assumed["positive_was_given"] else "; if these are the positive ones, name the class: --positive"
+            ""
+            if assumed["positive_was_given"]
+            else "; if these are the positive ones, name the class: --positive"
         )
         yield f"{statistic.name} is below 0.5: rows of {name!r} score lower than those of {others}{way_out}"
     if is_low and statistic.unweighted_name in OF_EVENTS:
@@ -105,17 +129,31 @@ def text(assumed: Mapping[str, Any], has_selected_columns: bool = False) -> list
     lines = []
     if "positive" in assumed and not assumed["positive_was_given"]:
         others = shorten(assumed["negative"])
-        lines.append(f"positive class: {assumed['positive']}, against {others} (--positive names another)")
+        lines.append(
+            f"positive class: {assumed['positive']}, against {others} (--positive names another)"
+        )
     if "score" in assumed:
-        lines.append("score: x · (mean of positive rows − mean of the others), from several columns")
-    known = ("positive", "negative", "positive_was_given", "score", "columns_left_out", "rows_dropped", "header")
+        lines.append(
+            "score: x · (mean of positive rows − mean of the others), from several columns"
+        )
+    known = (
+        "positive",
+        "negative",
+        "positive_was_given",
+        "score",
+        "columns_left_out",
+        "rows_dropped",
+        "header",
+    )
     chosen = [f"{name} = {_shown(value)}" for name, value in assumed.items() if name not in known]
     if chosen:
         lines.append(f"options: {', '.join(chosen)}")
     if assumed.get("columns_left_out") and not has_selected_columns:
         lines.append(f"columns left out: {shorten(assumed['columns_left_out'])}")
     if assumed.get("rows_dropped"):
-        lines.append(f"left out: {numbers.count(assumed['rows_dropped'], 'row')} with missing or infinite values")
+        lines.append(
+            f"left out: {numbers.count(assumed['rows_dropped'], 'row')} with missing or infinite values"
+        )
     return lines
 
 

@@ -50,13 +50,17 @@ class RowSums(NamedTuple):
     """Kernel values summed over rows."""
 
     sums: Floats  # over the other rows j of kernel(x_i, x_j): n × k
-    diagonal: Floats | None  # kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed
+    diagonal: (
+        Floats | None
+    )  # kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed
 
 
 class PairValues(NamedTuple):
     """A number of each pair of rows, by its rank among all."""
 
-    quantile: Callable[[float], float]  # the least number that so many pairs, or pairs of such weight, do not exceed
+    quantile: Callable[
+        [float], float
+    ]  # the least number that so many pairs, or pairs of such weight, do not exceed
     total: float  # number of pairs, or their weight
     ranks: Callable[[float], tuple[int, int]]  # those of the ends of an interval, by its level
 
@@ -68,7 +72,9 @@ class PairValues(NamedTuple):
     def ends(self, level: float) -> tuple[float, float]:
         """Return the ends of an interval for the median, which are infinite beyond the first and the last pair."""
         low, high = self.ranks(level)
-        return self.quantile(low) if low >= 1 else -np.inf, self.quantile(high) if high <= self.total else np.inf
+        return self.quantile(low) if low >= 1 else -np.inf, self.quantile(
+            high
+        ) if high <= self.total else np.inf
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,10 +144,15 @@ class Statistic:
     moments: Moments | None = None
     final: Final | None = None
     fast: Callable[[Floats], RowSums | None] | None = None
-    normalisation: Normalisation = "U"  # the textbook's: "U" leaves pairs (i, i) out, "V" counts them
+    normalisation: Normalisation = (
+        "U"  # the textbook's: "U" leaves pairs (i, i) out, "V" counts them
+    )
     total: bool = False  # whether the value is the sum over unordered pairs instead of the mean
     sample_index: int | None = None  # in the observation, of the sign that separates two samples
-    bounds: tuple[float, float] = (-np.inf, np.inf)  # of the value in a population: intervals are clipped there
+    bounds: tuple[float, float] = (
+        -np.inf,
+        np.inf,
+    )  # of the value in a population: intervals are clipped there
     mean_ranges: tuple[tuple[float, float], ...] = ()
     is_row: Callable[[Observation], bool] | None = None
     # Why there is no interval, such as that `encode` takes from all rows what leaving out a row would change.
@@ -180,7 +191,11 @@ class Statistic:
         """Pickle a built-in statistic by its name, one of an importable module by that, others by value."""
         registered = STATISTICS.get(self.unweighted_name)
         if self.is_built_in and registered is not None:
-            same = replace(with_weights(registered, self.weights), is_row=self.is_row) if self.weights else registered
+            same = (
+                replace(with_weights(registered, self.weights), is_row=self.is_row)
+                if self.weights
+                else registered
+            )
             if same == self:
                 return find, (self.name,)
         module, name = self.kernel.__module__, self.kernel.__qualname__
@@ -201,14 +216,23 @@ class Statistic:
     @property
     def options(self) -> dict[str, object]:
         """Names and defaults of all options: the further parameters of encode, kernel and final."""
-        return {name: default for _, options in self._options() for name, default in options.items()}
+        return {
+            name: default for _, options in self._options() for name, default in options.items()
+        }
 
     def _options(self) -> Iterator[tuple[str, dict[str, object]]]:
         for part, skip in (("encode", 1), ("kernel", self.degree), ("final", 1)):
             function = getattr(self, part)
             if function is not None:
                 defaults = _option_defaults(function, skip)
-                yield part, {name: value for name, value in defaults.items() if (part, name) != ("final", "rows")}
+                yield (
+                    part,
+                    {
+                        name: value
+                        for name, value in defaults.items()
+                        if (part, name) != ("final", "rows")
+                    },
+                )
 
     @cached_property
     def final_needs_rows(self) -> bool:
@@ -268,39 +292,61 @@ class Statistic:
                     kept[kept] = has_all
                 x = x[has_all]
             if data.by is not None and len(x) != kept.sum():
-                raise InputError(f"encode returns {len(x)} rows of {kept.sum()}, so that their sites are not known")
+                raise InputError(
+                    f"encode returns {len(x)} rows of {kept.sum()}, so that their sites are not known"
+                )
             data.check_row_count(len(x))
-            if self.sample_index is not None and not data.is_partial and np.ptp(x[:, self.sample_index]) == 0:
-                raise DataError(f"needs two classes, the complete rows of {data.name} have one only")
+            if (
+                self.sample_index is not None
+                and not data.is_partial
+                and np.ptp(x[:, self.sample_index]) == 0
+            ):
+                raise DataError(
+                    f"needs two classes, the complete rows of {data.name} have one only"
+                )
         except GostaError as error:
             raise type(error)(f"{self.name}: {error}") from None
         except Exception as error:  # a user's function can raise anything
-            raise InputError(f"{self.name}: encode fails with {type(error).__name__}: {error}") from error
+            raise InputError(
+                f"{self.name}: encode fails with {type(error).__name__}: {error}"
+            ) from error
         return x, kept
 
     def _encode(self, data: Data, options: Options) -> Floats:
         weighted = data.with_weights(self.weights) if self.weights else data
         weights = weighted.row_weights()
-        x = np.ascontiguousarray(self.encode(weighted, **self.options_by_part(options)["encode"]), dtype=np.float64)
+        x = np.ascontiguousarray(
+            self.encode(weighted, **self.options_by_part(options)["encode"]), dtype=np.float64
+        )
         data.used_columns.update(weighted.used_columns)
         data.assumed.update(weighted.assumed)
         if x.ndim != 2:
-            raise InputError(f"encode returns an array of shape {x.shape}; rows x numbers are needed")
+            raise InputError(
+                f"encode returns an array of shape {x.shape}; rows x numbers are needed"
+            )
         if weights is None:
             return x
         if len(x) == len(weights):
             return np.column_stack([x, weights])
         if not data.drop_missing:
-            raise InputError(f"encode returns {len(x)} rows of {len(weights)}, so that their weights are not known")
+            raise InputError(
+                f"encode returns {len(x)} rows of {len(weights)}, so that their weights are not known"
+            )
         return x  # some rows are not complete, and the others will be encoded again
 
 
 @overload
 def statistic(kernel: Kernel) -> Statistic: ...
 @overload
-def statistic(*, name: str | None = None, encode: Encoder = ..., **parts: Any) -> Callable[[Kernel], Statistic]: ...
 def statistic(
-    kernel: Kernel | None = None, *, name: str | None = None, encode: Encoder = encoders.features, **parts: Any
+    *, name: str | None = None, encode: Encoder = ..., **parts: Any
+) -> Callable[[Kernel], Statistic]: ...
+def statistic(
+    kernel: Kernel | None = None,
+    *,
+    name: str | None = None,
+    encode: Encoder = encoders.features,
+    **parts: Any,
 ) -> Statistic | Callable[[Kernel], Statistic]:
     """Make a statistic from a plain function of two observations, and register it by its name.
 
@@ -345,9 +391,13 @@ def statistic(
     return _register(kernel, name, encode, parts)
 
 
-def _register(kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str, Any]) -> Statistic:
+def _register(
+    kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str, Any]
+) -> Statistic:
     if not isinstance(kernel, FunctionType):
-        raise InputError(f"a kernel must be a plain function of two observations (def or lambda), not {kernel!r}")
+        raise InputError(
+            f"a kernel must be a plain function of two observations (def or lambda), not {kernel!r}"
+        )
     title = name or kernel.__name__.replace("_", "-")
     summary = (inspect.getdoc(kernel) or "").partition("\n\n")[0].replace("\n", " ")
     parameters = list(inspect.signature(kernel).parameters.values())
@@ -363,7 +413,9 @@ def _register(kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str
             raise InputError(f"{title}: a kernel of three rows has no {part}; leave it out")
     made = Statistic(title, summary, kernel, encode, degree=degree, **parts)
     if made.total and (made.final or made.local):
-        raise InputError(f"{title}: a total is a plain sum over pairs and has neither local nor final")
+        raise InputError(
+            f"{title}: a total is a plain sum over pairs and has neither local nor final"
+        )
     old = STATISTICS.get(title)
     if old is not None and old.kernel.__module__ != kernel.__module__:
         raise InputError(f"there is already a statistic called {title!r}; choose another name")
@@ -372,7 +424,17 @@ def _register(kernel: Kernel, name: str | None, encode: Encoder, parts: dict[str
 
 
 # Parts of a statistic that kernels of three rows do not have.
-TWO_ROWS_ONLY = ("local", "moments", "fast", "normalisation", "total", "sample_index", "centre", "median", "comparable")
+TWO_ROWS_ONLY = (
+    "local",
+    "moments",
+    "fast",
+    "normalisation",
+    "total",
+    "sample_index",
+    "centre",
+    "median",
+    "comparable",
+)
 STATISTICS: dict[str, Statistic] = {}
 
 
@@ -397,7 +459,9 @@ def find(statistic: str | Statistic) -> Statistic:
     if isinstance(statistic, Statistic):
         return statistic
     if not isinstance(statistic, str):
-        raise InputError(f"statistic = {statistic!r} is neither a name nor a statistic; make one with @gosta.statistic")
+        raise InputError(
+            f"statistic = {statistic!r} is neither a name nor a statistic; make one with @gosta.statistic"
+        )
     name, at, weights = statistic.partition("@")
     if name not in STATISTICS:
         raise unknown("statistic", name, STATISTICS, "gosta statistics")
@@ -420,7 +484,9 @@ def with_weights(statistic: Statistic, column: str) -> Statistic:
     if statistic.weights:
         raise InputError(f"{statistic.name} has weights already; leave out those in {column!r}")
     if statistic.final_needs_rows:
-        raise InputError(f"{statistic.name} depends on the number of rows; leave out the weights in {column!r}")
+        raise InputError(
+            f"{statistic.name} depends on the number of rows; leave out the weights in {column!r}"
+        )
     index, is_row = statistic.sample_index, statistic.is_row
     return replace(
         statistic,
@@ -436,7 +502,11 @@ def with_weights(statistic: Statistic, column: str) -> Statistic:
 
 
 def collect_options(
-    statistic: Statistic, options: Options | None, keywords: Options, function: Callable[..., Any], arguments: Options
+    statistic: Statistic,
+    options: Options | None,
+    keywords: Options,
+    function: Callable[..., Any],
+    arguments: Options,
 ) -> dict[str, Any]:
     """Return a statistic's options, given to a function as a mapping, its parameter ``options``, or as plain keywords.
 
@@ -445,12 +515,16 @@ def collect_options(
     """
     given = dict(options or {})
     for name in keywords.keys() & given.keys():
-        raise InputError(f"{statistic.name}: option {name!r} is given twice, in options and as {name}=...")
+        raise InputError(
+            f"{statistic.name}: option {name!r} is given twice, in options and as {name}=..."
+        )
     parameters = inspect.signature(function).parameters
     for name in keywords.keys() - statistic.options.keys():
         near = difflib.get_close_matches(name, [*statistic.options, *parameters], n=1, cutoff=0.8)
         if near and near[0] in parameters:
-            raise InputError(f"gosta.{function.__name__} has no parameter {name!r}; did you mean {near[0]!r}?")
+            raise InputError(
+                f"gosta.{function.__name__} has no parameter {name!r}; did you mean {near[0]!r}?"
+            )
     for name in statistic.options.keys() & parameters.keys() if options is None else ():
         if arguments[name] is not parameters[name].default:
             raise InputError(
@@ -481,7 +555,9 @@ def apply_to_rows(function: Callable[..., Any], rows: Floats, /, **options: Any)
     return np.array([result if len(result) == width else (np.nan,) * width for result in results])
 
 
-def _apply_to_row(function: Callable[..., Any], row: list[float], options: dict[str, Any]) -> tuple[float, ...]:
+def _apply_to_row(
+    function: Callable[..., Any], row: list[float], options: dict[str, Any]
+) -> tuple[float, ...]:
     try:
         return as_floats(function(tuple(row), **options))
     except (ArithmeticError, ValueError):

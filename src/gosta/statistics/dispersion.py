@@ -7,7 +7,9 @@ from math import inf, sqrt
 from gosta.statistics import encode, fast
 from gosta.statistics.definition import Observation, statistic
 
-LEAST_SQUARE = 1e-280  # squares of numbers that count beside a sum of this size have all their digits
+LEAST_SQUARE = (
+    1e-280  # squares of numbers that count beside a sum of this size have all their digits
+)
 
 
 def distance(x: Observation, y: Observation, start: int, stop: int) -> float:

@@ -13,7 +13,9 @@ from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime.arrays import Booleans, Floats
 
 ROUNDING = 1e-10  # relative, of sums of weights
-MAX_BANDWIDTHS = 1e10  # of values that are divided by the bandwidth: six digits of their differences are left
+MAX_BANDWIDTHS = (
+    1e10  # of values that are divided by the bandwidth: six digits of their differences are left
+)
 
 
 def value(data: Data) -> Floats:
@@ -55,21 +57,23 @@ def scored(data: Data, positive: Any = None) -> Floats:
 
     The score is the score column; or the only feature; or, of several, x · (mean of + rows − mean of − rows).
     """
-    names = [data.score] if data.score is not None and not data.has_selected_columns else data.features
+    names = (
+        [data.score] if data.score is not None and not data.has_selected_columns else data.features
+    )
     x = _two_classes(data, names, positive)
     if x.shape[1] == 2:
         return x
     x, signs = x[:, :-1], x[:, -1]
     if np.ptp(signs) == 0:
-        reason = (
-            f"a score is computed from several columns by the means of both classes, {data.name} has one class only"
-        )
+        reason = f"a score is computed from several columns by the means of both classes, {data.name} has one class only"
         raise DataError(f"{reason}; name one score column with score (--score)")
     with np.errstate(over="ignore", invalid="ignore"):
         scores = x @ (_mean(data, x, signs > 0) - _mean(data, x, signs < 0))
     data.assumed["score"] = "class means"
     if not np.isfinite(scores).all():
-        raise DataError("the columns are too large for a score: it is not finite; scale them or name a score column")
+        raise DataError(
+            "the columns are too large for a score: it is not finite; scale them or name a score column"
+        )
     return np.column_stack([scores, signs])
 
 
@@ -96,7 +100,9 @@ def highest_negatives(data: Data, positive: Any = None, max_fpr: float = 0.1) ->
     above = sizes.sum() - np.cumsum(sizes)
     shares = np.ones(len(x))
     with np.errstate(all="ignore"):  # rows of weight 0
-        shares[negative] = np.nan_to_num(np.clip((max_fpr * sizes.sum() - above) / sizes, 0.0, 1.0)[groups])
+        shares[negative] = np.nan_to_num(
+            np.clip((max_fpr * sizes.sum() - above) / sizes, 0.0, 1.0)[groups]
+        )
     return np.column_stack([x, shares])
 
 
@@ -108,10 +114,14 @@ def class_scores(data: Data, average: str = "pairs") -> Floats:
     ("macro") or by their rows ("weighted").
     """
     codes, classes = data.class_codes()
-    _require_all_rows(data, "the share of each class", "compute auc with positive=... for each class")
+    _require_all_rows(
+        data, "the share of each class", "compute auc with positive=... for each class"
+    )
     if len(classes) != len(data.features):
         given = f"{len(data.features)} columns for {len(classes)} classes"
-        raise DataError(f"needs a column of scores for each class, in the order of classes; there are {given}")
+        raise DataError(
+            f"needs a column of scores for each class, in the order of classes; there are {given}"
+        )
     x = _complete(data, features(data), codes)
     labels = x[:, -1].astype(np.int64)
     sizes = np.bincount(labels, _weights(data, x), len(classes))
@@ -148,7 +158,9 @@ def _trimmed_rows(data: Data, share: float) -> tuple[Floats, Booleans]:
     weights, order = _weights(data, x), np.argsort(x[:, 0], kind="stable")
     kept, unit = np.empty(len(x), dtype=np.bool_), weights.sum() / len(x)
     below, above = np.cumsum(weights[order]), np.cumsum(weights[order][::-1])[::-1]
-    counted = np.minimum(below, above) / unit  # in rows of mean weight: whole numbers where all weights are equal
+    counted = (
+        np.minimum(below, above) / unit
+    )  # in rows of mean weight: whole numbers where all weights are equal
     whole = np.rint(counted)
     counted = np.where(np.abs(counted - whole) <= ROUNDING * whole, whole, counted)
     kept[order] = counted > share * len(x)
@@ -203,13 +215,23 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
             raise DataError(
                 "all rows are alike, so that they give no bandwidth; give one: bandwidth=1 (-o bandwidth=1)"
             )
-        raise NumericalError(f"the numbers are too {'small; use smaller' if width == 0 else 'large; use larger'} units")
-    if isinstance(width, bool) or not isinstance(width, int | float | np.number) or not 0 < width < np.inf:
+        raise NumericalError(
+            f"the numbers are too {'small; use smaller' if width == 0 else 'large; use larger'} units"
+        )
+    if (
+        isinstance(width, bool)
+        or not isinstance(width, int | float | np.number)
+        or not 0 < width < np.inf
+    ):
         raise InputError(f"bandwidth = {width!r} must be a positive number")
     data.assumed["bandwidth"] = float(width)
     if data.is_partial and np.abs(features).max() > MAX_BANDWIDTHS * width:
-        reason = f"values of up to {np.abs(features).max():g} are too large for a bandwidth of {width:g}"
-        raise DataError(f"{reason}: digits would be lost; subtract one number from the column at all sites")
+        reason = (
+            f"values of up to {np.abs(features).max():g} are too large for a bandwidth of {width:g}"
+        )
+        raise DataError(
+            f"{reason}: digits would be lost; subtract one number from the column at all sites"
+        )
     return np.column_stack([features / width, x[:, -1]])
 
 
@@ -231,7 +253,9 @@ def clustered(data: Data, centroids: Any = None) -> Floats:
         rows = datasets.load(centroids)
         centres = rows.to_floats(list(rows.columns))
     if centres.shape[1] != x.shape[1]:
-        raise DataError(f"centroids have {centres.shape[1]} coordinates, the points of {data.name} have {x.shape[1]}")
+        raise DataError(
+            f"centroids have {centres.shape[1]} coordinates, the points of {data.name} have {x.shape[1]}"
+        )
     return np.column_stack([x, _nearest(x, centres)])
 
 
@@ -244,7 +268,9 @@ def _nearest(x: Floats, centres: Floats) -> Floats:
             clusters[distance < nearest] = number
             nearest = np.minimum(nearest, distance)
     if not np.isfinite(nearest).all():
-        raise DataError("the points are too far from the centroids: a distance is not finite; scale the columns")
+        raise DataError(
+            "the points are too far from the centroids: a distance is not finite; scale the columns"
+        )
     return clusters
 
 
@@ -267,10 +293,14 @@ def weighted_survival(data: Data, horizon: float = np.inf) -> Floats:
     counts = _weights(data, x)
     observed, censored = (np.bincount(place[of], counts[of], len(ends)) for of in (events, ~events))
     at_risk = np.cumsum((observed + censored)[::-1])[::-1] - observed
-    uncensored = np.cumprod(1 - np.divide(censored, at_risk, out=np.zeros(len(ends)), where=censored > 0))[place]
+    uncensored = np.cumprod(
+        1 - np.divide(censored, at_risk, out=np.zeros(len(ends)), where=censored > 0)
+    )[place]
     counted = events & (times < horizon) & (counts > 0)
     if (uncensored[counted] <= 0).any():
-        raise DataError("no row is seen after the last events; leave these out with horizon=... (--option horizon=...)")
+        raise DataError(
+            "no row is seen after the last events; leave these out with horizon=... (--option horizon=...)"
+        )
     weights = np.zeros(len(x))
     weights[counted] = uncensored[counted] ** -2.0
     return np.column_stack([x, weights])

@@ -21,7 +21,14 @@ from gosta.statistics.definition import (
     as_tuple,
     find,
 )
-from gosta.statistics.intervals import ROUNDING, Spread, centre_values, gradients, interval_ends, spread_of_rows
+from gosta.statistics.intervals import (
+    ROUNDING,
+    Spread,
+    centre_values,
+    gradients,
+    interval_ends,
+    spread_of_rows,
+)
 from gosta.statistics.triples import Sampling
 from gosta.statistics.weighting import weighted
 from gosta.views import html, numbers
@@ -50,13 +57,19 @@ class Estimate(NamedTuple):
     high: float  # upper end of the interval
     standard_error: float  # of the value, for rows drawn from the population
     level: float  # confidence level of the interval, such as 0.95
-    bracket: tuple[float, float] | None = None  # from sums in bins: between these is the value over the rows
-    labels: tuple[str, ...] = ()  # of a curve from sums in bins: what each of its values is for, such as "before 30"
+    bracket: tuple[float, float] | None = (
+        None  # from sums in bins: between these is the value over the rows
+    )
+    labels: tuple[
+        str, ...
+    ] = ()  # of a curve from sums in bins: what each of its values is for, such as "before 30"
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""
         if np.size(self.value) != 1:
-            raise TypeError(f"this estimate has {np.size(self.value)} values; take one of estimate.value")
+            raise TypeError(
+                f"this estimate has {np.size(self.value)} values; take one of estimate.value"
+            )
         return float(self.value)
 
     def __format__(self, spec: str) -> str:
@@ -86,7 +99,9 @@ class Measurement(NamedTuple):
     n: int  # number of complete rows
     columns: list[str]  # that were used, the label last
     normalisation: Normalisation
-    assumed: Mapping[str, Any] = MappingProxyType({})  # what the user had not said: see `gosta.statistics.assumptions`
+    assumed: Mapping[str, Any] = MappingProxyType(
+        {}
+    )  # what the user had not said: see `gosta.statistics.assumptions`
     warnings: tuple[str, ...] = ()
 
 
@@ -102,14 +117,24 @@ def measure(
     found = find(statistic)
     norm = normalisation or found.normalisation
     if norm not in ("U", "V"):
-        raise InputError(f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)")
+        raise InputError(
+            f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)"
+        )
     found.options_by_part(options)  # reports wrong ones before the data are read
     x = found.encode_rows(data, options)
     value = measure_encoded(found, x, norm, interval, options, sampling)
     columns = sorted(data.used_columns, key=lambda name: name == data.label)
     assumed = assumptions.collect(data, found, options, len(x))
     number = value.value if isinstance(value, Estimate) else value
-    return Measurement(value, found, len(x), columns, norm, assumed, assumptions.doubts(data, found, assumed, number))
+    return Measurement(
+        value,
+        found,
+        len(x),
+        columns,
+        norm,
+        assumed,
+        assumptions.doubts(data, found, assumed, number),
+    )
 
 
 def measure_encoded(
@@ -141,7 +166,11 @@ def value_of_rows(statistic: Statistic, x: Floats, options: Options) -> float | 
 
 
 def _value(
-    statistic: Statistic, x: Floats, norm: Normalisation, level: float | None, options: Mapping[str, Options]
+    statistic: Statistic,
+    x: Floats,
+    norm: Normalisation,
+    level: float | None,
+    options: Mapping[str, Options],
 ) -> float | Floats | Estimate:
     if statistic.median is not None:
         return _median(statistic, x, norm, level)
@@ -154,7 +183,9 @@ def _value(
         own = row_means(rows, norm)
         return own[:, 0] / own[:, 1] if own.shape[1] > 1 else own[:, 0]
     means = _means(statistic, rows, norm)
-    value = require_finite(statistic, means, final_values(statistic, means[None], final_options, len(x))[0])
+    value = require_finite(
+        statistic, means, final_values(statistic, means[None], final_options, len(x))[0]
+    )
     if level is None:
         return value
     if not isinstance(value, float):
@@ -167,31 +198,50 @@ def _value(
 
 
 def _sampled_value(
-    statistic: Statistic, x: Floats, level: float | None, options: Mapping[str, Options], sampling: Sampling
+    statistic: Statistic,
+    x: Floats,
+    level: float | None,
+    options: Mapping[str, Options],
+    sampling: Sampling,
 ) -> Estimate:
     """Return the mean over a random sample of triples, with the standard error that it has by sampling.
 
     With a level, the interval is for the population, and the standard error that of the rows too.
     """
     if statistic.degree == 2:
-        raise InputError(f"sample = {sampling.size}: {statistic.name} is computed over all pairs; leave it out")
+        raise InputError(
+            f"sample = {sampling.size}: {statistic.name} is computed over all pairs; leave it out"
+        )
     kernel_options, final_options = options["kernel"], options.get("final", {})
     statistic = without_weights(statistic, x, kernel_options)
     found, n = triples.draw(statistic, x, kernel_options, sampling), len(x)
     means = np.array([part.mean() for part in found.values.T])[None]
-    value = require_finite(statistic, means, final_values(statistic, means, final_options, len(x))[0])
+    value = require_finite(
+        statistic, means, final_values(statistic, means, final_options, len(x))[0]
+    )
     if not isinstance(value, float):
         raise InputError(f"{statistic.name} has several values; a sample gives the error of one")
-    psi = found.values @ gradients(lambda m: final_values(statistic, m, final_options, len(x)), means)[0, 0]
+    psi = (
+        found.values
+        @ gradients(lambda m: final_values(statistic, m, final_options, len(x)), means)[0, 0]
+    )
     variance = float(psi.var(ddof=1)) / sampling.size
     if level is not None:
         variance += 9 * triples.variance_of_rows(psi, found.rows, n) / n
-    spread = Spread(np.array([np.sqrt(variance)]), np.array([n - 1.0 if level else np.inf]), np.array([n / 3]))
-    low, high = interval_ends(statistic.scale, statistic.bounds, np.array([value]), spread, level or SAMPLE_LEVEL)
-    return Estimate(value, float(low[0]), float(high[0]), float(spread.error[0]), level or SAMPLE_LEVEL)
+    spread = Spread(
+        np.array([np.sqrt(variance)]), np.array([n - 1.0 if level else np.inf]), np.array([n / 3])
+    )
+    low, high = interval_ends(
+        statistic.scale, statistic.bounds, np.array([value]), spread, level or SAMPLE_LEVEL
+    )
+    return Estimate(
+        value, float(low[0]), float(high[0]), float(spread.error[0]), level or SAMPLE_LEVEL
+    )
 
 
-def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float | None) -> float | Estimate:
+def _median(
+    statistic: Statistic, x: Floats, norm: Normalisation, level: float | None
+) -> float | Estimate:
     """Return the median of the kernel over pairs of rows."""
     assert statistic.median is not None
     rows, weights = (x[:, :-1], x[:, -1]) if statistic.weights else (x, None)
@@ -203,7 +253,9 @@ def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float |
     if level is None:
         return value
     if weights is not None:
-        raise InputError(f"{statistic.name} has no interval: it depends on the number of rows, which weights are not")
+        raise InputError(
+            f"{statistic.name} has no interval: it depends on the number of rows, which weights are not"
+        )
     low, high = found.ends(level)
     if low == high and found.quantile(1) == found.quantile(found.total):
         raise NumericalError(f"{statistic.name} has no interval here: {ALIKE}")
@@ -220,7 +272,11 @@ def without_weights(statistic: Statistic, x: Floats, kernel_options: Options) ->
 
 
 def _spread(
-    statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: Mapping[str, Options]
+    statistic: Statistic,
+    x: Floats,
+    rows: RowSums,
+    norm: Normalisation,
+    options: Mapping[str, Options],
 ) -> tuple[float, Spread, float]:
     """Return what an interval is about, its spread, and the standard error of the value itself."""
     kernel_options, n = options["kernel"], len(x)
@@ -232,26 +288,39 @@ def _spread(
         return centre_values(statistic, means, count, final)
 
     means = _means(statistic, rows, norm)[None]
-    centre, sample = centres(means, n)[0, 0], None if statistic.sample_index is None else x[:, statistic.sample_index]
+    centre, sample = (
+        centres(means, n)[0, 0],
+        None if statistic.sample_index is None else x[:, statistic.sample_index],
+    )
     if statistic.local is None:
         slopes = gradients(lambda m: centres(m, n), means)[0, 0]
         spread = spread_of_rows(statistic, row_means(rows, norm), slopes, sample)
-        if spread.error[0] <= ROUNDING * float(np.abs(slopes * means[0]).sum()):  # differences of means cancel
+        if spread.error[0] <= ROUNDING * float(
+            np.abs(slopes * means[0]).sum()
+        ):  # differences of means cancel
             spread = spread._replace(error=np.zeros(1))
-        if statistic.degree > 2:  # the jackknife's factor is 9(n − 1)/(n − 3)², of pairs 4(n − 1)/(n − 2)²
-            spread = spread._replace(error=spread.error * 1.5 * (n - 2) / (n - 3), trials=np.array([n / 3]))
+        if (
+            statistic.degree > 2
+        ):  # the jackknife's factor is 9(n − 1)/(n − 3)², of pairs 4(n − 1)/(n − 2)²
+            spread = spread._replace(
+                error=spread.error * 1.5 * (n - 2) / (n - 3), trials=np.array([n / 3])
+            )
         error = float(spread.error[0])
         return centre, spread, error if error > ROUNDING * abs(centre) else 0.0
     left_out = _left_out_means(statistic, x, rows, norm, kernel_options)
     values = np.column_stack([final(left_out), centres(left_out, n - 1)])
     if np.isnan(values).any() or np.isnan(centre):
         row = np.isnan(values).any(axis=1).argmax() + 1
-        raise NumericalError(f"{statistic.name} is not defined without row {row}, so it has no interval here")
+        raise NumericalError(
+            f"{statistic.name} is not defined without row {row}, so it has no interval here"
+        )
     error, of_centre = (_jackknife(v, sample) for v in values.T)
     return centre, Spread(np.array([of_centre]), np.array([n - 1.0]), np.array([n / 2])), error
 
 
-def row_sums(statistic: Statistic, x: Floats, kernel_options: Options, with_diagonal: bool = True) -> RowSums:
+def row_sums(
+    statistic: Statistic, x: Floats, kernel_options: Options, with_diagonal: bool = True
+) -> RowSums:
     """Return sums over the other rows of kernel(x_i, x_j), by the fast form if there is one, else over all pairs."""
     if statistic.degree > 2:  # such that the mean over the other rows is that over two others
         return RowSums(triples.row_sums(statistic, x, kernel_options) * 2 / (len(x) - 2), None)
@@ -274,10 +343,16 @@ def row_means(rows: RowSums, norm: Normalisation) -> Floats:
 
 def check_level(statistic: Statistic, interval: float, x: Floats) -> float:
     """Return a confidence level if the statistic and the rows allow an interval."""
-    if isinstance(interval, bool) or not isinstance(interval, int | float | np.floating) or not 0 < interval < 1 - 1e-9:
+    if (
+        isinstance(interval, bool)
+        or not isinstance(interval, int | float | np.floating)
+        or not 0 < interval < 1 - 1e-9
+    ):
         raise InputError(f"interval = {interval!r} must lie between 0 and 1, such as 0.95")
     if statistic.total:
-        raise InputError(f"{statistic.name} is a count, which has no value in a population; use the interval of auc")
+        raise InputError(
+            f"{statistic.name} is a count, which has no value in a population; use the interval of auc"
+        )
     if statistic.no_interval:
         raise InputError(f"{statistic.name} has no interval: {statistic.no_interval}")
     if statistic.is_per_row:
@@ -298,7 +373,11 @@ def _means(statistic: Statistic, rows: RowSums, norm: Normalisation) -> Floats:
         with np.errstate(over="ignore"):
             means = _total(rows, norm) / n / (n if norm == "V" else n - 1)
         # Of numbers near the largest float, the mean is one where the sum is not.
-        return means if np.isfinite(means).all() else np.array([part.mean() for part in row_means(rows, norm).T])
+        return (
+            means
+            if np.isfinite(means).all()
+            else np.array([part.mean() for part in row_means(rows, norm).T])
+        )
     return np.array([part.mean() for part in _apply(statistic, "local", row_means(rows, norm)).T])
 
 
@@ -308,7 +387,9 @@ def _total(rows: RowSums, norm: Normalisation) -> Floats:
     return sum(np.array([column.sum() for column in part.T]) for part in parts if part is not None)  # type: ignore[return-value]
 
 
-def _left_out_means(statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: Options) -> Floats:
+def _left_out_means(
+    statistic: Statistic, x: Floats, rows: RowSums, norm: Normalisation, options: Options
+) -> Floats:
     """Return the means over all rows but one of `local` of the row means, for each row left out."""
     n = len(x)
     own = rows.diagonal if norm == "V" and rows.diagonal is not None else np.zeros((1, 1))
@@ -322,7 +403,9 @@ def final_values(statistic: Statistic, means: Floats, options: Options, n: int) 
     """Return values, m × p, from means over all n rows, m × k; NaN where there is no value."""
     if statistic.final is None:
         return means
-    return _apply(statistic, "final", means, **options, **({"rows": n} if statistic.final_needs_rows else {}))
+    return _apply(
+        statistic, "final", means, **options, **({"rows": n} if statistic.final_needs_rows else {})
+    )
 
 
 def _apply(statistic: Statistic, part: str, means: Floats, /, **options: Any) -> Floats:
@@ -331,16 +414,22 @@ def _apply(statistic: Statistic, part: str, means: Floats, /, **options: Any) ->
     except GostaError:
         raise
     except Exception as error:  # a user's function can raise anything
-        raise InputError(f"{statistic.name}: {part} fails with {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"{statistic.name}: {part} fails with {type(error).__name__}: {error}"
+        ) from error
 
 
 def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
     """Return a number, or an array of several, if all are finite; otherwise raise an error with the reason."""
     if not np.isfinite(means).all():
-        raise NumericalError(f"{statistic.name} is not finite here: the numbers are too large; use larger units")
+        raise NumericalError(
+            f"{statistic.name} is not finite here: the numbers are too large; use larger units"
+        )
     if not np.isfinite(values).all():
         cases = "a column is constant, a class has a single row, or no two rows can be compared"
-        raise NumericalError(f"{statistic.name} is not defined here: it divides by zero, as when {cases}")
+        raise NumericalError(
+            f"{statistic.name} is not defined here: it divides by zero, as when {cases}"
+        )
     return float(values[0]) if len(values) == 1 else values
 
 

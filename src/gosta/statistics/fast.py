@@ -37,7 +37,10 @@ def gini(x: Floats, weights: Floats | None = None) -> RowSums:
 def gini_index(x: Floats, weights: Floats | None = None) -> RowSums:
     """|x − y| and x + y."""
     v = x[:, 0]
-    return RowSums(np.column_stack([_gaps(v, weights), _additions(v, weights)]), np.column_stack([0 * v, 2 * v]))
+    return RowSums(
+        np.column_stack([_gaps(v, weights), _additions(v, weights)]),
+        np.column_stack([0 * v, 2 * v]),
+    )
 
 
 def kendall(x: Floats, weights: Floats | None = None) -> RowSums:
@@ -55,7 +58,9 @@ def kendall_and_ties(x: Floats, weights: Floats | None = None) -> RowSums:
     """The product of the two signs, and 1 where the values of each column are equal."""
     agreement, first, second = kendall(x, weights).sums.T
     others = len(x) - 1.0 if weights is None else weights.sum() - weights
-    return RowSums(np.column_stack([agreement, others - first, others - second]), np.array([[0.0, 1.0, 1.0]]))
+    return RowSums(
+        np.column_stack([agreement, others - first, others - second]), np.array([[0.0, 1.0, 1.0]])
+    )
 
 
 def somers(x: Floats, weights: Floats | None = None) -> RowSums:
@@ -83,8 +88,12 @@ def distance_correlation(x: Floats, weights: Floats | None = None) -> RowSums | 
         return None
     v, w = x[:, 0] - x[:, 0].mean(), x[:, 1] - x[:, 1].mean()
     counts = np.ones(len(x)) if weights is None else weights
-    alike = _sweep("products_alike", v, w, np.argsort(v, kind="stable"), np.argsort(w, kind="stable"), counts)
-    both = 2 * alike - _products(v, w, weights)  # |ab| is ab where the signs agree and −ab where they do not
+    alike = _sweep(
+        "products_alike", v, w, np.argsort(v, kind="stable"), np.argsort(w, kind="stable"), counts
+    )
+    both = 2 * alike - _products(
+        v, w, weights
+    )  # |ab| is ab where the signs agree and −ab where they do not
     squares = _products(v, v, weights), _products(w, w, weights)
     return _zero_diagonal(_gaps(v, weights), _gaps(w, weights), both, *squares)
 
@@ -114,7 +123,9 @@ def partial_auc(x: Floats, weights: Floats | None = None) -> RowSums:
     plus, share, group = x[:, 1] > 0, x[:, 2], _ranks(x[:, 0]).dense
     size = int(group.max()) + 1
     plus_in = np.bincount(group[plus], counts[plus], size)
-    minus_in, squares_in = (np.bincount(group[~plus], (counts * share**k)[~plus], size) for k in (1, 2))
+    minus_in, squares_in = (
+        np.bincount(group[~plus], (counts * share**k)[~plus], size) for k in (1, 2)
+    )
     below = np.cumsum(minus_in) - minus_in + 0.5 * squares_in
     above = plus_in.sum() - np.cumsum(plus_in)
     wins = np.where(plus, below[group], share * (above[group] + 0.5 * share * plus_in[group]))
@@ -166,7 +177,9 @@ def _sweep(name: str, *arrays: NDArray[Any]) -> Floats | Integers:
     module: ModuleType = sweeps
     if compiler.is_available(n * np.log2(n), f"{n} rows"):
         smallest = [np.zeros(1, dtype=array.dtype) for array in arrays]
-        module = compiler.specialise(inspect.getsource(sweeps), {}, lambda made: getattr(made, name)(*smallest))
+        module = compiler.specialise(
+            inspect.getsource(sweeps), {}, lambda made: getattr(made, name)(*smallest)
+        )
     values: Floats | Integers = getattr(module, name)(*arrays)
     return values
 
@@ -199,10 +212,14 @@ def _gaps(v: Floats, weights: Floats | None) -> Floats:
     order = np.argsort(v)
     ordered = v[order] - v.mean()
     counts = np.ones(n) if weights is None else weights[order]
-    before = np.arange(n) * 1.0 if weights is None else np.cumsum(counts, dtype=np.longdouble) - counts
+    before = (
+        np.arange(n) * 1.0 if weights is None else np.cumsum(counts, dtype=np.longdouble) - counts
+    )
     prefix = np.cumsum(counts * ordered, dtype=np.longdouble)
     sums = np.empty(n)
-    sums[order] = ordered * (2 * before - counts.sum()) + prefix[-1] - 2 * (prefix - counts * ordered)
+    sums[order] = (
+        ordered * (2 * before - counts.sum()) + prefix[-1] - 2 * (prefix - counts * ordered)
+    )
     return sums
 
 
@@ -222,7 +239,11 @@ def _ranks(v: Floats, weights: Floats | None = None) -> _Ranks:
     starts = np.flatnonzero(new)
     dense = np.empty(len(v), dtype=np.int64)
     dense[order] = np.cumsum(new) - 1
-    sizes = np.diff(starts, append=len(v)) if weights is None else np.add.reduceat(weights[order], starts)
+    sizes = (
+        np.diff(starts, append=len(v))
+        if weights is None
+        else np.add.reduceat(weights[order], starts)
+    )
     return _Ranks(order, dense, sizes[dense], (2 * np.cumsum(sizes) - sizes)[dense])
 
 
@@ -236,8 +257,11 @@ def _wins(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """Count the rows of the other class that a row is ordered correctly against (ties count half), and all of them."""
     plus, group = x[:, 1] > 0, _ranks(x[:, 0]).dense
     plus_in, minus_in = (
-        np.bincount(group[of], None if weights is None else weights[of], group.max() + 1) for of in (plus, ~plus)
+        np.bincount(group[of], None if weights is None else weights[of], group.max() + 1)
+        for of in (plus, ~plus)
     )
     plus_above = plus_in.sum() - np.cumsum(plus_in) + 0.5 * plus_in
     minus_below = np.cumsum(minus_in) - 0.5 * minus_in
-    return np.where(plus, minus_below[group], plus_above[group]), np.where(plus, minus_in.sum(), plus_in.sum())
+    return np.where(plus, minus_below[group], plus_above[group]), np.where(
+        plus, minus_in.sum(), plus_in.sum()
+    )

@@ -28,7 +28,9 @@ def squared_scatter(x: Observation, y: Observation) -> float:
     return total
 
 
-def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, float, float, float, float, float]:
+def by_sample(
+    x: Observation, y: Observation, value: float
+) -> tuple[float, float, float, float, float, float]:
     """Return a value for pairs across samples, within the first and within the second, then an indicator of each."""
     last = len(x) - 1
     across = 1.0 * (x[last] != y[last])
@@ -49,7 +51,9 @@ def by_sample(x: Observation, y: Observation, value: float) -> tuple[float, floa
     both_first=4,
     scale="distance",
 )
-def energy_distance(x: Observation, y: Observation) -> tuple[float, float, float, float, float, float]:
+def energy_distance(
+    x: Observation, y: Observation
+) -> tuple[float, float, float, float, float, float]:
     """Twice the mean distance across two samples less the mean distances within: 0 only for equal distributions."""
     return by_sample(x, y, distance(x, y, 0, len(x) - 1))
 

@@ -35,7 +35,9 @@ class Heterogeneity(NamedTuple):
     level: float  # of the intervals
 
 
-def heterogeneity(values: Sequence[float], errors: Sequence[float], level: float = 0.95) -> Heterogeneity | None:
+def heterogeneity(
+    values: Sequence[float], errors: Sequence[float], level: float = 0.95
+) -> Heterogeneity | None:
     """Compare values of groups by their standard errors; None with fewer than two groups.
 
     >>> found = heterogeneity([0.7, 0.8, 0.9], [0.05, 0.04, 0.03])
@@ -67,7 +69,11 @@ def _i_squared_interval(q: float, degrees: int, reach: float) -> tuple[float, fl
     if degrees < 2:
         return None
     if q > degrees + 1:
-        error = 0.5 * (math.log(q) - math.log(degrees)) / (math.sqrt(2 * q) - math.sqrt(2 * degrees - 1))
+        error = (
+            0.5
+            * (math.log(q) - math.log(degrees))
+            / (math.sqrt(2 * q) - math.sqrt(2 * degrees - 1))
+        )
     else:
         error = math.sqrt(1 / (2 * (degrees - 1)) * (1 - 1 / (3 * (degrees - 1) ** 2)))
     log_h = max(0.0, 0.5 * math.log(q / degrees)) if q > 0 else 0.0
@@ -77,7 +83,10 @@ def _i_squared_interval(q: float, degrees: int, reach: float) -> tuple[float, fl
 
 def _spread_interval(y: Floats, s2: Floats, level: float) -> tuple[float, float]:
     degrees = len(y) - 1
-    ends = (chi_squared_quantile(0.5 + level / 2, degrees), chi_squared_quantile(0.5 - level / 2, degrees))
+    ends = (
+        chi_squared_quantile(0.5 + level / 2, degrees),
+        chi_squared_quantile(0.5 - level / 2, degrees),
+    )
     return _spread_at(y, s2, ends[0]), _spread_at(y, s2, ends[1])
 
 

@@ -57,17 +57,27 @@ class Scale(NamedTuple):
 SCALES: Mapping[str, Scale] = {
     "plain": Scale(lambda v: v, np.ones_like, lambda z: z),
     "log": Scale(np.log, lambda v: 1 / v, np.exp),
-    "reciprocal": Scale(lambda v: -1 / v, lambda v: v**-2.0, lambda z: np.where(z < 0, -1 / z, np.inf)),
+    "reciprocal": Scale(
+        lambda v: -1 / v, lambda v: v**-2.0, lambda z: np.where(z < 0, -1 / z, np.inf)
+    ),
     # Of the place between two bounds; for −1 and 1 that is twice Fisher's z.
-    "logit": Scale(lambda v: np.log(v / (1 - v)), lambda v: 1 / (v * (1 - v)), lambda z: 1 / (1 + np.exp(-z))),
+    "logit": Scale(
+        lambda v: np.log(v / (1 - v)), lambda v: 1 / (v * (1 - v)), lambda z: 1 / (1 + np.exp(-z))
+    ),
     # Of the square of a value between 0 and 1: Fisher's z, and the root of the ends.
     "root": Scale(np.arctanh, lambda v: 1 / (1 - v * v), lambda z: np.sqrt(np.tanh(z).clip(0.0))),
     # Of a squared distance between distributions, which is 0 where they are equal.
     "distance": Scale(lambda v: v, np.ones_like, lambda z: z.clip(0.0)),
 }
 BOUNDED = ("logit", "root")  # scales of values between two bounds
-GROWING = ("root", "distance")  # where standard errors grow with the root of the value, from little at 0
-SKEWED = ("plain", "log")  # where Hall's transformation on the plain scale is better, if the skewness is known
+GROWING = (
+    "root",
+    "distance",
+)  # where standard errors grow with the root of the value, from little at 0
+SKEWED = (
+    "plain",
+    "log",
+)  # where Hall's transformation on the plain scale is better, if the skewness is known
 
 
 def interval_ends(
@@ -91,26 +101,40 @@ def interval_ends(
         has_few = np.full(value.shape, False)
         others: Sequence[Floats] = [np.full_like(value, np.nan)] * 2
         if scale in SKEWED:
-            skewed = _ends_on(SCALES["plain"], value, error, *_hall_reaches(quantile, spread.skewness))
+            skewed = _ends_on(
+                SCALES["plain"], value, error, *_hall_reaches(quantile, spread.skewness)
+            )
             # Far from normal, the lower end can be none: negative for a variance.
             has_skewness = np.isfinite(skewed[0])
             low = np.where(has_skewness & (skewed[0] > bounds[0]), skewed[0], low)
             high = np.where(has_skewness, skewed[1], high)
         if scale in GROWING:
-            reach = _growing_reach(quantile, SCALES[scale].forward(value) / (error * SCALES[scale].slope(value)))
+            reach = _growing_reach(
+                quantile, SCALES[scale].forward(value) / (error * SCALES[scale].slope(value))
+            )
             high = _ends_on(SCALES[scale], value, error, quantile, reach)[1]
         if scale in BOUNDED:
             least = 0.0 if scale == "root" else NEGLIGIBLE
             is_known = (error > NEGLIGIBLE) & (value >= least) & (value <= 1 - NEGLIGIBLE)
             has_few = (spread.trials <= FEW_TRIALS) & (scale == "logit")
-            others = [end ** (0.5 if scale == "root" else 1.0) for end in wilson_ends(value, spread.trials, level)]
-        ends = [np.where(is_known & ~has_few, end, o) for end, o in zip((low, high), others, strict=True)]
+            others = [
+                end ** (0.5 if scale == "root" else 1.0)
+                for end in wilson_ends(value, spread.trials, level)
+            ]
+        ends = [
+            np.where(is_known & ~has_few, end, o)
+            for end, o in zip((low, high), others, strict=True)
+        ]
         has_none = ~np.isfinite(error) | np.isnan(value)
-        low, high = (np.where(has_none, np.nan, np.clip(origin + unit * end, *bounds)) for end in ends)
+        low, high = (
+            np.where(has_none, np.nan, np.clip(origin + unit * end, *bounds)) for end in ends
+        )
     return low, high
 
 
-def _ends_on(scale: Scale, value: Floats, error: Floats, down: Floats, up: Floats) -> tuple[Floats, Floats]:
+def _ends_on(
+    scale: Scale, value: Floats, error: Floats, down: Floats, up: Floats
+) -> tuple[Floats, Floats]:
     """Return both ends, so many standard errors below and above the value on a scale."""
     middle, unit = scale.forward(value), error * scale.slope(value)
     return scale.back(middle - down * unit), scale.back(middle + up * unit)
@@ -143,7 +167,9 @@ def _growing_reach(quantile: Floats, value: Floats) -> Floats:
 
 def _student_quantiles(level: float, degrees: Floats) -> Floats:
     found, places = np.unique(degrees, return_inverse=True)
-    if len(found) > 1:  # of many nodes: three digits are enough, and most quantiles are known already
+    if (
+        len(found) > 1
+    ):  # of many nodes: three digits are enough, and most quantiles are known already
         found = np.array([float(f"{one:.3g}") for one in found.tolist()])
     quantiles = np.array([_student_quantile(level, one) for one in found.tolist()])
     return np.asarray(quantiles[places.reshape(degrees.shape)])
@@ -156,12 +182,16 @@ def wilson_ends(share: Floats, trials: Floats, level: float) -> tuple[Floats, Fl
     """Return the ends of Wilson's interval for a share of independent trials."""
     z = NormalDist().inv_cdf(0.5 + level / 2)
     middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    reach = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
+    reach = (
+        z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
+    )
     # The formula gives 1 for a share of 1 but for rounding.
     return np.where(share <= 0, 0.0, middle - reach), np.where(share >= 1, 1.0, middle + reach)
 
 
-def gradients(function: Callable[[Floats], Floats], means: Floats, used: int | None = None) -> Floats:
+def gradients(
+    function: Callable[[Floats], Floats], means: Floats, used: int | None = None
+) -> Floats:
     """Return the derivative of each value of a function with respect to each mean, at each row of means: r × p × k.
 
     `used` is how many of the means, the first ones, the function depends on; by default all.
@@ -177,14 +207,18 @@ def gradients(function: Callable[[Floats], Floats], means: Floats, used: int | N
     return np.stack(changes, axis=2)
 
 
-def centre_values(statistic: Statistic, means: Floats, n: int, final_values: Callable[[Floats], Floats]) -> Floats:
+def centre_values(
+    statistic: Statistic, means: Floats, n: int, final_values: Callable[[Floats], Floats]
+) -> Floats:
     """Return what intervals are about, from means over all rows: the value, or what replaces it to have no bias."""
     if statistic.centre is None:
         return final_values(means)
     return apply_to_rows(lambda m: statistic.centre(m, n), means)  # type: ignore[misc]
 
 
-def spread_of_rows(statistic: Statistic, means: Floats, slopes: Floats, sample: Floats | None) -> Spread:
+def spread_of_rows(
+    statistic: Statistic, means: Floats, slopes: Floats, sample: Floats | None
+) -> Spread:
     """Return the spread of a value from the means of all rows, n × k, and the slopes of the value by their means."""
     n, psi = len(means), means @ slopes
     if np.ptp(psi) <= ROUNDING * float((np.abs(means) @ np.abs(slopes)).max()):
@@ -192,7 +226,9 @@ def spread_of_rows(statistic: Statistic, means: Floats, slopes: Floats, sample: 
     trials = _trials(statistic, means.mean(axis=0)[None], n)
     if sample is None:
         gaps = psi - psi.mean()
-        higher = [(gaps**k).mean() if is_heavy(statistic, means.shape[1]) else np.nan for k in (3, 4)]
+        higher = [
+            (gaps**k).mean() if is_heavy(statistic, means.shape[1]) else np.nan for k in (3, 4)
+        ]
         second, third, fourth = (np.array([moment]) for moment in ((gaps**2).mean(), *higher))
         return _one_sample(second, third, fourth, trials, n)
     parts = [psi[sample > 0], psi[sample < 0]]
@@ -203,7 +239,9 @@ def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int)
     """Return the same from means that nodes estimate: a row of `means` holds one node's, products included."""
     width = slopes.shape[1]
     products = _products(statistic, width)
-    place = {(c,): c for c in range(width)} | {chosen: width + k for k, chosen in enumerate(products)}
+    place = {(c,): c for c in range(width)} | {
+        chosen: width + k for k, chosen in enumerate(products)
+    }
 
     def power(exponent: int, *others: int) -> Floats:
         total = np.zeros(len(means))
@@ -211,7 +249,9 @@ def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int)
             repeats = prod(factorial(chosen.count(c)) for c in set(chosen))
             at = place.get(tuple(sorted((*others, *chosen))))
             if at is not None:
-                factor = factorial(exponent) / repeats * np.prod([slopes[:, c] for c in chosen], axis=0)
+                factor = (
+                    factorial(exponent) / repeats * np.prod([slopes[:, c] for c in chosen], axis=0)
+                )
                 total += factor * means[:, at]
         return total
 
@@ -230,7 +270,10 @@ def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int)
         count = np.clip(np.rint(np.nan_to_num(count, nan=2.0)), 2, max(2, n - 2))
         of_first = power(1, both) / share, power(2, both) / share
         parts = []
-        for rows, total, squares in ((count, *of_first), (n - count, first - of_first[0], second - of_first[1])):
+        for rows, total, squares in (
+            (count, *of_first),
+            (n - count, first - of_first[0], second - of_first[1]),
+        ):
             parts.append((rows, squares * n / rows - (total * n / rows) ** 2))
         return _two_samples(parts, n)
 
@@ -243,7 +286,9 @@ def _one_sample(m2: Floats, m3: Floats, m4: Floats, trials: Floats, n: int) -> S
     with np.errstate(all="ignore"):
         degrees = 2 * n / np.clip(m4 / m2**2 - 1, 2.0, None)
         degrees = np.clip(np.nan_to_num(degrees, nan=np.inf), 1.0, n - 1.0)
-        skewness = np.clip(m3 / np.maximum(m2, 0.0) ** 1.5 / np.sqrt(n), -1.0, 1.0)  # of n numbers it cannot be more
+        skewness = np.clip(
+            m3 / np.maximum(m2, 0.0) ** 1.5 / np.sqrt(n), -1.0, 1.0
+        )  # of n numbers it cannot be more
         return Spread(_root(m2 * 4 * (n - 1) / (n - 2) ** 2), degrees, trials, skewness)
 
 
@@ -253,9 +298,13 @@ def _two_samples(parts: Sequence[tuple[Floats | int, Floats]], n: int) -> Spread
         terms = [4 / n**2 * rows * np.maximum(m2, 0.0) * rows / (rows - 1) for rows, m2 in parts]
         total = terms[0] + terms[1]
         least = np.minimum(parts[0][0], parts[1][0])
-        degrees = total**2 / sum(t**2 / (rows - 1) for t, (rows, _) in zip(terms, parts, strict=True))
+        degrees = total**2 / sum(
+            t**2 / (rows - 1) for t, (rows, _) in zip(terms, parts, strict=True)
+        )
         degrees = np.where(np.isfinite(degrees), np.maximum(degrees, least - 1.0), least - 1.0)
-        return Spread(_root(total), np.maximum(degrees, 1.0), np.broadcast_to(least, total.shape) * 1.0)
+        return Spread(
+            _root(total), np.maximum(degrees, 1.0), np.broadcast_to(least, total.shape) * 1.0
+        )
 
 
 def _root(variance: Floats) -> Floats:
@@ -278,10 +327,20 @@ def _products(statistic: Statistic, width: int) -> list[tuple[int, ...]]:
     """Return which row means are multiplied: each two, and for two samples these with the first's indicator."""
     found = list(combinations_with_replacement(range(width), 2))
     both = statistic.both_first
-    if both is not None:  # the value does not depend on an indicator that was added, the last of the kernel values
-        found += [tuple(sorted((both, *pair))) for pair in found if both < width - 1 or both not in pair]  # type: ignore[misc]
+    if (
+        both is not None
+    ):  # the value does not depend on an indicator that was added, the last of the kernel values
+        found += [
+            tuple(sorted((both, *pair)))  # type: ignore[misc]
+            for pair in found
+            if both < width - 1 or both not in pair
+        ]
     if is_heavy(statistic, width):
-        found += [chosen for degree in (3, 4) for chosen in combinations_with_replacement(range(width), degree)]  # type: ignore[misc]
+        found += [
+            chosen  # type: ignore[misc]
+            for degree in (3, 4)
+            for chosen in combinations_with_replacement(range(width), degree)
+        ]
     return list(dict.fromkeys(found))
 
 
@@ -296,9 +355,13 @@ def with_mean_products(statistic: Statistic, width: int) -> Statistic:
         raise InputError(f"{statistic.name} has no interval: {statistic.no_interval}")
     if statistic.local is not None:
         reason = "nodes cannot compute its interval, which depends on more than each row's own mean"
-        raise InputError(f"{statistic.name}: {reason}; gosta.exact computes it over rows in one place")
+        raise InputError(
+            f"{statistic.name}: {reason}; gosta.exact computes it over rows in one place"
+        )
     products = _products(statistic, width)
-    parts = [f"h[{c}]" for c in range(width)] + [" * ".join(f"h[{c}]" for c in chosen) for chosen in products]
+    parts = [f"h[{c}]" for c in range(width)] + [
+        " * ".join(f"h[{c}]" for c in chosen) for chosen in products
+    ]
     local = eval(f"lambda h: ({', '.join(parts)},)")  # written out, as compiled code needs it
     original = statistic.final or (lambda m: m)
 
@@ -307,11 +370,19 @@ def with_mean_products(statistic: Statistic, width: int) -> Statistic:
 
     final.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     ranges = statistic.mean_ranges
-    of_products = tuple(_product_range([ranges[c] for c in chosen], chosen) for chosen in products) if ranges else ()
-    return replace(statistic, local=local, moments=None, final=final, mean_ranges=ranges + of_products)
+    of_products = (
+        tuple(_product_range([ranges[c] for c in chosen], chosen) for chosen in products)
+        if ranges
+        else ()
+    )
+    return replace(
+        statistic, local=local, moments=None, final=final, mean_ranges=ranges + of_products
+    )
 
 
-def _product_range(ranges: list[tuple[float, float]], chosen: tuple[int, ...]) -> tuple[float, float]:
+def _product_range(
+    ranges: list[tuple[float, float]], chosen: tuple[int, ...]
+) -> tuple[float, float]:
     if not np.isfinite(ranges).all():
         return -np.inf, np.inf
     low, high = ranges[0]
@@ -324,7 +395,11 @@ def _product_range(ranges: list[tuple[float, float]], chosen: tuple[int, ...]) -
 @cache
 def with_samples(statistic: Statistic, width: int, returns_tuple: bool) -> Statistic:
     """Return a statistic of two samples whose kernel also says whether both rows are in the first, as nodes need it."""
-    column, fast, original = statistic.sample_index, statistic.fast, statistic.final or (lambda m: m)
+    column, fast, original = (
+        statistic.sample_index,
+        statistic.fast,
+        statistic.final or (lambda m: m),
+    )
     if column is None or statistic.both_first is not None:
         return statistic
     options = statistic.options_by_part({})["kernel"]
@@ -348,5 +423,10 @@ def with_samples(statistic: Statistic, width: int, returns_tuple: bool) -> Stati
     final.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     ranges = (*statistic.mean_ranges, (0.0, 1.0)) if statistic.mean_ranges else ()
     return replace(
-        statistic, kernel=eval(text)(statistic.kernel), fast=fast_too, final=final, mean_ranges=ranges, both_first=width
+        statistic,
+        kernel=eval(text)(statistic.kernel),
+        fast=fast_too,
+        final=final,
+        mean_ranges=ranges,
+        both_first=width,
     )

@@ -19,7 +19,15 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import GostaError, InputError
 from gosta.runtime.arrays import Booleans, Floats
-from gosta.statistics.definition import Means, Moments, Observation, Options, Statistic, as_tuple, find
+from gosta.statistics.definition import (
+    Means,
+    Moments,
+    Observation,
+    Options,
+    Statistic,
+    as_tuple,
+    find,
+)
 from gosta.statistics.intervals import with_mean_products
 from gosta.statistics.user_file import load_statistic
 from gosta.statistics.wanted import parse
@@ -95,7 +103,9 @@ def check_options(members: Sequence[Member], options: Options) -> None:
     for name in options:
         if name not in defaults:
             known = ", ".join(f"{k}={v!r}" for k, (_, v) in defaults.items()) or "none"
-            raise InputError(f"{name_of(members)} have no option {name!r}; their options are: {known}")
+            raise InputError(
+                f"{name_of(members)} have no option {name!r}; their options are: {known}"
+            )
 
 
 def encode(members: Sequence[Member], data: Data, options: Options) -> Encoded:
@@ -107,7 +117,9 @@ def encode(members: Sequence[Member], data: Data, options: Options) -> Encoded:
     kept = np.logical_and.reduce([complete for _, complete in found])
     if any((complete != kept).any() for _, complete in found):
         if not kept.any():
-            raise InputError(f"{name_of(members)}: no row of {data.name} is complete for all statistics")
+            raise InputError(
+                f"{name_of(members)}: no row of {data.name} is complete for all statistics"
+            )
         found = [_encode(member, table.take(kept), options) for member, table in chosen]
     for (member, _), (x, _) in zip(chosen, found, strict=True):
         if len(members) > 1 and len(x) != kept.sum():
@@ -124,7 +136,9 @@ def _encode(member: Member, data: Data, options: Options) -> tuple[Floats, Boole
     try:
         return member.statistic.encode_complete_rows(data, member.statistic.own_options(options))
     except GostaError as error:
-        raise type(error)(f"{member.title}: {str(error).removeprefix(member.statistic.name + ': ')}") from None
+        raise type(error)(
+            f"{member.title}: {str(error).removeprefix(member.statistic.name + ': ')}"
+        ) from None
 
 
 def _first_alike(members: Sequence[Member]) -> list[int]:
@@ -138,7 +152,9 @@ def place_numbers(members: Sequence[Member], widths: Sequence[int]) -> list[slic
     first = _first_alike(members)
     leading = sorted(set(first))
     if len(leading) != len(widths):
-        raise InputError(f"{name_of(members)}: rows of {len(widths)} encodings where {len(leading)} are needed")
+        raise InputError(
+            f"{name_of(members)}: rows of {len(widths)} encodings where {len(leading)} are needed"
+        )
     ends = np.cumsum([0, *widths]).tolist()
     return [slice(ends[k], ends[k + 1]) for k in map(leading.index, first)]
 
@@ -181,12 +197,16 @@ class JointStatistic(Statistic):
 
     @property
     def options(self) -> dict[str, object]:
-        return {name: default for part in self.parts for name, default in part.statistic.options.items()}
+        return {
+            name: default for part in self.parts for name, default in part.statistic.options.items()
+        }
 
     def options_by_part(self, options: Options) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {"encode": {}, "kernel": {}, "final": {}}
         for part in self.parts:
-            for name, own in part.statistic.options_by_part(part.statistic.own_options(options)).items():
+            for name, own in part.statistic.options_by_part(
+                part.statistic.own_options(options)
+            ).items():
                 found[name] |= own
         return found
 
@@ -233,25 +253,33 @@ def with_locals(joint: JointStatistic, statistics: Sequence[Statistic]) -> Joint
     has_local = any(one.local is not None for one in statistics)
     if has_local:
         pairs = zip(statistics, widths, strict=True)
-        statistics = [one if one.local is not None else replace(one, local=_identity(k)) for one, k in pairs]
+        statistics = [
+            one if one.local is not None else replace(one, local=_identity(k)) for one, k in pairs
+        ]
     parts, calls, start = [], [], 0
     for k, (part, one, width) in enumerate(zip(joint.parts, statistics, widths, strict=True)):
         count = width if one.local is None else len(as_tuple(one.local((1.0,) * width)))
         parts.append(part._replace(statistic=one, means=slice(start, start + count)))
-        calls.append(f"f{k}(({', '.join(f'h[{c}]' for c in range(part.kernel.start, part.kernel.stop))},))")
+        calls.append(
+            f"f{k}(({', '.join(f'h[{c}]' for c in range(part.kernel.start, part.kernel.stop))},))"
+        )
         start += count
     local = _concatenate([one.local for one in statistics], "h", calls) if has_local else None
     return replace(joint, parts=tuple(parts), local=local)
 
 
 def _identity(width: int) -> Any:
-    return eval(f"lambda h: ({', '.join(f'h[{c}]' for c in range(width))},)")  # written out, as compiled code needs it
+    return eval(
+        f"lambda h: ({', '.join(f'h[{c}]' for c in range(width))},)"
+    )  # written out, as compiled code needs it
 
 
 def _concatenate(functions: Sequence[Any], parameters: str, calls: Sequence[str]) -> Any:
     """Return a function that concatenates the results of others, named f0, f1, ... in the calls; it can be compiled."""
     names = ", ".join(f"f{k}" for k in range(len(functions)))
-    return eval(f"lambda {names}: lambda {parameters}: {' + '.join(calls)}", {"inf": inf, "nan": nan})(*functions)
+    return eval(
+        f"lambda {names}: lambda {parameters}: {' + '.join(calls)}", {"inf": inf, "nan": nan}
+    )(*functions)
 
 
 def _not_encoded(data: Data) -> Floats:
@@ -263,7 +291,9 @@ def _join_moments(parts: Sequence[Part]) -> Moments | None:
     moments = [part.statistic.moments for part in parts]
     if None in moments or len({one.shifted is None for one in moments if one is not None}) > 1:
         return None
-    known = [(one, part.numbers) for one, part in zip(moments, parts, strict=True) if one is not None]
+    known = [
+        (one, part.numbers) for one, part in zip(moments, parts, strict=True) if one is not None
+    ]
 
     def of_row(x: Observation) -> Means:
         return tuple(value for one, numbers in known for value in one.of_row(x[numbers]))

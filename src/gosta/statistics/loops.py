@@ -57,7 +57,9 @@ def directed(x: Floats, options: Numbers, first: int, last: int, tile: int, sums
                         sums[i - first, c] += h[c]
 
 
-def leave_one_out(x: Floats, options: Numbers, first: int, last: int, sums: Floats, count: float, out: Floats) -> None:
+def leave_one_out(
+    x: Floats, options: Numbers, first: int, last: int, sums: Floats, count: float, out: Floats
+) -> None:
     """Add up `local` over all rows but i, from row sums without row i."""
     for i in range(first, last):
         for j in range(len(x)):
@@ -67,7 +69,9 @@ def leave_one_out(x: Floats, options: Numbers, first: int, last: int, sums: Floa
                     out[i - first, c] += g[c]
 
 
-def kernel_matrix(x: Floats, options: Numbers, first: int, last: int, slopes: Floats, out: Floats) -> None:
+def kernel_matrix(
+    x: Floats, options: Numbers, first: int, last: int, slopes: Floats, out: Floats
+) -> None:
     """Add the kernel's values times slopes, one number for each pair of rows first..last with all rows."""
     for i in range(first, last):
         for j in range(len(x)):
@@ -76,7 +80,9 @@ def kernel_matrix(x: Floats, options: Numbers, first: int, last: int, slopes: Fl
                 out[i - first, j] += slopes[c] * h[c]
 
 
-def add_squares(x: Floats, options: Numbers, first: int, last: int, slopes: Floats, centre: float, out: Floats) -> None:
+def add_squares(
+    x: Floats, options: Numbers, first: int, last: int, slopes: Floats, centre: float, out: Floats
+) -> None:
     """Add up over all rows the squared difference of that number from a centre."""
     for i in range(first, last):
         for j in range(len(x)):

@@ -50,7 +50,12 @@ def slopes(x: Floats, weights: Floats | None, _with_diagonal: bool) -> PairValue
     total = float(own @ fast.kendall(x, weights).sums[:, 1]) / 2  # that differ in the first column
 
     def below(t: float) -> float:
-        score = float(own @ fast.kendall(np.column_stack([first, second - t * first]), weights).sums[:, 0]) / 2
+        score = (
+            float(
+                own @ fast.kendall(np.column_stack([first, second - t * first]), weights).sums[:, 0]
+            )
+            / 2
+        )
         return (total - score) / 2
 
     return PairValues(_bisected(below, float(np.ptp(second)) / float(np.ptp(first))), total, ranks)
@@ -74,7 +79,11 @@ def differences(x: Floats, weights: Floats | None, _with_diagonal: bool) -> Pair
     scale = float(max(first.max() - second.min(), second.max() - first.min()))
     ordered = second[order]
     return PairValues(
-        _bisected(lambda t: total - float(of_first @ upto[np.searchsorted(ordered, first - t)]), scale), total, ranks
+        _bisected(
+            lambda t: total - float(of_first @ upto[np.searchsorted(ordered, first - t)]), scale
+        ),
+        total,
+        ranks,
     )
 
 
@@ -109,7 +118,9 @@ def shift_rank(first: int, second: int, level: float, ties: Ties) -> int:
     It is the highest of them that U is below with a probability of at most (1 − level)/2.
     """
     if min(first, second) <= FEW_OF_A_CLASS and not ties.pairs and first * second <= MOST_COUNTED:
-        return _highest(lambda u: mann_whitney_tail(u, first, second), first * second // 2 + 1, level)
+        return _highest(
+            lambda u: mann_whitney_tail(u, first, second), first * second // 2 + 1, level
+        )
     variance = mann_whitney_variance(first + second, first * second, ties)
     reach = NormalDist().inv_cdf(0.5 + level / 2) * sqrt(variance)
     return round(first * second / 2 - reach)
@@ -141,7 +152,9 @@ def _sorted(values: Floats, weights: Floats | None) -> tuple[Callable[[float], f
         return lambda rank: float(values[int(np.ceil(rank)) - 1]), float(len(values))
     order = np.argsort(values)
     upto, ordered = np.cumsum(weights[order]), values[order]
-    return lambda rank: float(ordered[min(int(np.searchsorted(upto, rank)), len(upto) - 1)]), float(upto[-1])
+    return lambda rank: float(ordered[min(int(np.searchsorted(upto, rank)), len(upto) - 1)]), float(
+        upto[-1]
+    )
 
 
 def _bisected(below: Callable[[float], float], scale: float) -> Callable[[float], float]:

@@ -16,11 +16,15 @@ from gosta.runtime import compiler, machine, progress
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Numbers, Options, Statistic, as_floats, as_tuple
 
-LOOPS = Path(__file__).with_name("loops.py")  # read, not imported: its names are defined when it is compiled
+LOOPS = Path(__file__).with_name(
+    "loops.py"
+)  # read, not imported: its names are defined when it is compiled
 COMPILED_ROW = "\nfrom gosta.runtime.observation import row\n"
 PLAIN_ROW = "\n\ndef row(x, i):\n    return x[i]\n"
 ALLOWED = "a kernel can use numbers, x[i], len(x), math, loops and functions that do the same"
-NUMBERS_PER_BLOCK = 1 << 26  # about a tenth of a second: short enough to stop, long enough to hide the threads' cost
+NUMBERS_PER_BLOCK = (
+    1 << 26
+)  # about a tenth of a second: short enough to stop, long enough to hide the threads' cost
 NUMBERS_PER_TILE = 1 << 13  # columns of a tile stay in the nearest cache
 MOST_EXTREME_COLUMNS = 32  # whose extreme rows are tried before the loop begins
 Result = TypeVar("Result")
@@ -40,7 +44,11 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
     """
     n, is_symmetric = len(x), statistic.local is None
     example = check_kernel(statistic, x, options)
-    name, width, values = "symmetric" if is_symmetric else "directed", len(as_tuple(example)), tuple(options.values())
+    name, width, values = (
+        "symmetric" if is_symmetric else "directed",
+        len(as_tuple(example)),
+        tuple(options.values()),
+    )
     tile = max(16, NUMBERS_PER_TILE // x.shape[1])
 
     def work(loops: Loops, first: int, last: int) -> Floats:
@@ -50,7 +58,9 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
 
     def check(loops: Loops) -> None:
         if not isinstance(loops.rows, list):
-            _compare_with_python(statistic, x, options, lambda rows: work(Loops(loops.module, rows), 0, 1)[0])
+            _compare_with_python(
+                statistic, x, options, lambda rows: work(Loops(loops.module, rows), 0, 1)[0]
+            )
 
     sums = np.zeros((n, width))
     for first, _, block in _blocks(statistic, x, example, is_symmetric, work, check):
@@ -58,7 +68,9 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
     bad = ~np.isfinite(sums).all(axis=1)
     if bad.any():
         where = f"first for row {bad.argmax() + 1}"
-        raise NumericalError(f"{statistic.name}: the kernel returns values that are not finite, {where}")
+        raise NumericalError(
+            f"{statistic.name}: the kernel returns values that are not finite, {where}"
+        )
     return sums
 
 
@@ -75,7 +87,9 @@ def diagonal(statistic: Statistic, x: Floats, options: Options) -> Floats:
     return out
 
 
-def row_loop(statistic: Statistic, x: Floats, options: Options, example: Numbers) -> Callable[[Floats, Floats], None]:
+def row_loop(
+    statistic: Statistic, x: Floats, options: Options, example: Numbers
+) -> Callable[[Floats, Floats], None]:
     """Return a function (other, out) that sets out[i] to the kernel of x[i] with the row other[0]."""
     values = tuple(options.values())
 
@@ -88,7 +102,9 @@ def row_loop(statistic: Statistic, x: Floats, options: Options, example: Numbers
     return lambda other, out: module.against(x, other, values, out)
 
 
-def leave_one_out_means(statistic: Statistic, x: Floats, options: Options, sums: Floats, count: int) -> Floats:
+def leave_one_out_means(
+    statistic: Statistic, x: Floats, options: Options, sums: Floats, count: int
+) -> Floats:
     """Return for each row i the mean over the others of `local` of their means, (sum without i) / count: n × m."""
     assert statistic.local is not None
     out = np.zeros((len(x), len(as_tuple(statistic.local(tuple(sums[0].tolist()))))))
@@ -102,9 +118,13 @@ def kernel_matrix(statistic: Statistic, x: Floats, options: Options, slopes: Flo
     return _fill(np.zeros((n, n)), statistic, x, options, "kernel_matrix", slopes)
 
 
-def sum_of_squares(statistic: Statistic, x: Floats, options: Options, slopes: Floats, centre: float) -> float:
+def sum_of_squares(
+    statistic: Statistic, x: Floats, options: Options, slopes: Floats, centre: float
+) -> float:
     """Return the sum over all pairs of the squared difference from a centre of the kernel's values times slopes."""
-    return float(_fill(np.zeros(len(x)), statistic, x, options, "add_squares", slopes, centre).sum())
+    return float(
+        _fill(np.zeros(len(x)), statistic, x, options, "add_squares", slopes, centre).sum()
+    )
 
 
 def example(statistic: Statistic, x: Floats, options: Options) -> Numbers:
@@ -115,7 +135,9 @@ def example(statistic: Statistic, x: Floats, options: Options) -> Numbers:
     try:
         return statistic.kernel(row, row, **options)
     except Exception as error:  # a user's function can raise anything
-        raise InputError(f"{statistic.name}: the kernel fails with {reason(error)}; {ALLOWED}") from error
+        raise InputError(
+            f"{statistic.name}: the kernel fails with {reason(error)}; {ALLOWED}"
+        ) from error
 
 
 def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
@@ -130,13 +152,19 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
         example = statistic.kernel(*(rows[i] for i in pairs[0]), **options)
         forward, backward = ([numbers(*pair[::step]) for pair in pairs] for step in (1, -1))
     except Exception as error:  # a user's function can raise anything
-        raise InputError(f"{statistic.name}: the kernel fails with {reason(error)}; {ALLOWED}") from error
+        raise InputError(
+            f"{statistic.name}: the kernel fails with {reason(error)}; {ALLOWED}"
+        ) from error
     widths = {len(h) for h in [*forward, *backward]}
     if len(widths) > 1 or widths == {0}:
-        raise InputError(f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}")
+        raise InputError(
+            f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}"
+        )
     tolerance = 1e-12 * max((abs(v) for h in forward for v in h if np.isfinite(v)), default=0.0)
     for (i, j), one, other in zip(pairs, forward, backward, strict=True):
-        if statistic.local is None and not np.allclose(one, other, rtol=1e-9, atol=tolerance, equal_nan=True):
+        if statistic.local is None and not np.allclose(
+            one, other, rtol=1e-9, atol=tolerance, equal_nan=True
+        ):
             raise InputError(
                 f"{statistic.name} is not symmetric: the kernel is {show(one)} for rows {i + 1} and {j + 1}, and "
                 f"{show(other)} for rows {j + 1} and {i + 1}; write a kernel that does not depend on the order"
@@ -160,7 +188,14 @@ def extreme_rows(x: Floats) -> list[tuple[int, int, int, int]]:
     for column in x.T[:MOST_EXTREME_COLUMNS]:
         last = len(column) - 1
         order = np.argpartition(column, sorted({0, min(1, last), max(last - 1, 0), last}))
-        found.append((int(order[0]), int(order[min(1, last)]), int(order[max(last - 1, 0)]), int(order[last])))
+        found.append(
+            (
+                int(order[0]),
+                int(order[min(1, last)]),
+                int(order[max(last - 1, 0)]),
+                int(order[last]),
+            )
+        )
     return found
 
 
@@ -169,12 +204,20 @@ def _compare_with_python(
 ) -> None:
     """Raise `InputError` unless the compiled kernel agrees with Python on some pairs: whole numbers can overflow."""
     pairs = _sample_pairs(x)
-    plain = np.array([as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs])
-    found = call_kernel(statistic, lambda: np.array([compiled(np.ascontiguousarray(x[pair])) for pair in pairs]))
+    plain = np.array(
+        [as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs]
+    )
+    found = call_kernel(
+        statistic, lambda: np.array([compiled(np.ascontiguousarray(x[pair])) for pair in pairs])
+    )
     largest = np.abs(plain[np.isfinite(plain)]).max(initial=0.0)
     differs = ~np.isclose(found, plain, rtol=1e-9, atol=1e-12 * largest, equal_nan=True).all(axis=1)
     if differs.any():
-        (i, j), one, other = pairs[differs.argmax()], found[differs.argmax()], plain[differs.argmax()]
+        (i, j), one, other = (
+            pairs[differs.argmax()],
+            found[differs.argmax()],
+            plain[differs.argmax()],
+        )
         raise InputError(
             f"{statistic.name}: the kernel gives {show(tuple(one.tolist()))} compiled and "
             f"{show(tuple(other.tolist()))} in Python for rows {i + 1} and {j + 1}: whole numbers beyond 2^63 "
@@ -182,9 +225,15 @@ def _compare_with_python(
         )
 
 
-def values_text(example: Any, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options") -> str:
+def values_text(
+    example: Any, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options"
+) -> str:
     """Return the text of a function that calls another and returns its result as a tuple of floats always."""
-    parts = [f"1.0 * h[{c}]" for c in range(len(example))] if isinstance(example, tuple | list) else ["1.0 * h"]
+    parts = (
+        [f"1.0 * h[{c}]" for c in range(len(example))]
+        if isinstance(example, tuple | list)
+        else ["1.0 * h"]
+    )
     return f"""
 
 def {name}({arguments.replace("*", "")}):
@@ -207,7 +256,9 @@ def make_loops(
     """
     width = len(as_tuple(example))
     rows = ", ".join("xyz"[: statistic.degree])
-    text = template.read_text(encoding="utf-8") + values_text(example, arguments=f"{rows}, *options")
+    text = template.read_text(encoding="utf-8") + values_text(
+        example, arguments=f"{rows}, *options"
+    )
     functions: dict[str, Callable[..., Any]] = {"kernel": statistic.kernel}
     if statistic.local is not None:
         text += values_text(statistic.local((1.0,) * width), "local", "local_values", "h")
@@ -217,10 +268,14 @@ def make_loops(
     if not compiler.is_available(steps, f"{statistic.name} over {len(x)} rows"):
         return Loops(compiler.interpret(text + PLAIN_ROW, functions), x.tolist())
     try:
-        module = compiler.specialise(text + COMPILED_ROW, functions, lambda module: work(Loops(module, x), 0, 0))
+        module = compiler.specialise(
+            text + COMPILED_ROW, functions, lambda module: work(Loops(module, x), 0, 0)
+        )
     except Exception as error:  # numba raises several kinds
         reason = compiler_reason(str(error))
-        raise InputError(f"{statistic.name}: the kernel cannot be compiled: {reason}; {ALLOWED}") from error
+        raise InputError(
+            f"{statistic.name}: the kernel cannot be compiled: {reason}; {ALLOWED}"
+        ) from error
     return Loops(module, x)
 
 
@@ -231,10 +286,14 @@ def call_kernel(statistic: Statistic, work: Callable[[], Result]) -> Result:
     except GostaError:
         raise
     except (ArithmeticError, LookupError, ValueError, TypeError) as error:
-        raise InputError(f"{statistic.name}: the kernel fails with {reason(error)} for some rows") from error
+        raise InputError(
+            f"{statistic.name}: the kernel fails with {reason(error)} for some rows"
+        ) from error
 
 
-def _fill(out: Floats, statistic: Statistic, x: Floats, options: Options, name: str, *arguments: Any) -> Floats:
+def _fill(
+    out: Floats, statistic: Statistic, x: Floats, options: Options, name: str, *arguments: Any
+) -> Floats:
     """Fill an array with one row for each of x by a function of loops.py, in blocks, and return it."""
     values = tuple(options.values())
 
@@ -286,7 +345,10 @@ def compiler_reason(message: str) -> str:
     lines = [line.strip().removesuffix(":") for line in message.splitlines() if line.strip(" ^")]
     if "NRT required but not enabled" in message:
         return "it makes a list, a text or an array"
-    return next((line for line in lines if not line.startswith("Failed in nopython mode")), "no reason given")[:200]
+    return next(
+        (line for line in lines if not line.startswith("Failed in nopython mode")),
+        "no reason given",
+    )[:200]
 
 
 def show(values: tuple[float, ...]) -> str:

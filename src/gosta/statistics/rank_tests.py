@@ -48,7 +48,9 @@ def mann_whitney_z(x: Observation, y: Observation) -> tuple[float, float, float]
 
 
 def _kendall_z(m: Means, rows: int) -> Any:
-    variance = kendall_variance(rows, Ties.of_shares(rows, m[1], m[2]), Ties.of_shares(rows, m[3], m[4]))
+    variance = kendall_variance(
+        rows, Ties.of_shares(rows, m[1], m[2]), Ties.of_shares(rows, m[3], m[4])
+    )
     return _in_errors(m[0] * rows * (rows - 1) / 2, variance, rows**3)
 
 

@@ -40,7 +40,11 @@ def auc(x: Observation, y: Observation) -> tuple[float, float]:
 def auc_difference(x: Observation, y: Observation) -> tuple[float, float, float]:
     """AUC of a first score less that of a second, of the same rows."""
     different = 1.0 - x[2] * y[2]
-    return different * won(x[0], x[2], y[0], y[2]), different * won(x[1], x[2], y[1], y[2]), different
+    return (
+        different * won(x[0], x[2], y[0], y[2]),
+        different * won(x[1], x[2], y[1], y[2]),
+        different,
+    )
 
 
 def _standardised(m: Means, max_fpr: float = 0.1) -> float:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
 from statistics import NormalDist
 
-MANY_DEGREES = (
-    1e5  # of freedom: from here on Hill's expansion (1970) has all digits, and the continued fraction loses some
-)
+MANY_DEGREES = 1e5  # of freedom: from here on Hill's expansion (1970) has all digits, and the continued fraction loses some
 
 
 def student_p(t: float, freedom: float) -> float:
@@ -62,7 +60,10 @@ def _beta_share(x: float, rest: float, a: float, b: float) -> float:
     # never holds for both, however x and rest are rounded.
     if x * (b + 1) > rest * (a + 1):
         return 1 - _beta_share(rest, x, b, a)
-    log_x, log_rest = (log(x) if x < 0.5 else log1p(-rest)), (log(rest) if rest < 0.5 else log1p(-x))
+    log_x, log_rest = (
+        (log(x) if x < 0.5 else log1p(-rest)),
+        (log(rest) if rest < 0.5 else log1p(-x)),
+    )
     front = exp(a * log_x + b * log_rest + _log_gamma_step(a + b - 0.5) - lgamma(0.5)) / a
     numerator, denominator = 1.0, 1.0 / (1 - (a + b) * x / (a + 1))
     fraction = denominator

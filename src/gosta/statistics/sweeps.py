@@ -19,7 +19,9 @@ def quadrants(first: Integers, second: Integers, weights: Weights) -> Weights:
     as the weights.
     """
     n = len(first)
-    tree = np.zeros(second.max() + 2, dtype=weights.dtype)  # over ranks of the second column, of the rows passed
+    tree = np.zeros(
+        second.max() + 2, dtype=weights.dtype
+    )  # over ranks of the second column, of the rows passed
     passed = np.zeros(len(tree), dtype=weights.dtype)
     out = np.empty(n, dtype=weights.dtype)
     start = 0
@@ -54,7 +56,9 @@ def prefix(tree: Weights, at: int) -> Any:
     return total
 
 
-def products_alike(v: Floats, w: Floats, order_v: Integers, order_w: Integers, weights: Floats) -> Floats:
+def products_alike(
+    v: Floats, w: Floats, order_v: Integers, order_w: Integers, weights: Floats
+) -> Floats:
     """Return for each row the sum of (v_i − v_j)(w_i − w_j) over rows j on the same side of it in both columns.
 
     Rows j count by their weights. Expanding the product leaves sums of 1, v, w and vw over {j before i in both orders}

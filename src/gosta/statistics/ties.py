@@ -43,6 +43,9 @@ def mann_whitney_variance(rows: int, pairs: float, ties: Ties) -> float:
 def kendall_variance(rows: int, first: Ties, second: Ties) -> float:
     """Return the variance of concordant less discordant pairs of independent columns."""
     pairs, others = rows * (rows - 1.0), [ties.squares - ties.pairs for ties in (first, second)]
-    variance = pairs * (2 * rows + 5) / 18 - sum(2 * ties.squares + 7 * ties.pairs for ties in (first, second)) / 18
+    variance = (
+        pairs * (2 * rows + 5) / 18
+        - sum(2 * ties.squares + 7 * ties.pairs for ties in (first, second)) / 18
+    )
     variance += first.pairs * second.pairs / (2 * pairs)
     return variance + (others[0] * others[1] / (9 * pairs * (rows - 2)) if rows > 2 else 0.0)

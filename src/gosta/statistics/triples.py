@@ -16,9 +16,19 @@ from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics.definition import Numbers, Options, Statistic, as_floats, as_tuple
-from gosta.statistics.pairs import ALLOWED, Loops, call_kernel, extreme_rows, make_loops, reason, show
+from gosta.statistics.pairs import (
+    ALLOWED,
+    Loops,
+    call_kernel,
+    extreme_rows,
+    make_loops,
+    reason,
+    show,
+)
 
-LOOPS = Path(__file__).with_name("triples_loops.py")  # read, not imported: its names are defined when it is compiled
+LOOPS = Path(__file__).with_name(
+    "triples_loops.py"
+)  # read, not imported: its names are defined when it is compiled
 MOST_TRIPLES = 10**11  # that are computed one by one
 TRIPLES_PER_SECOND = 1e8  # of a short kernel on one core, for the estimate in the error message
 TRIPLES_PER_BLOCK = 1 << 22
@@ -45,7 +55,9 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
     if total > MOST_TRIPLES:
         seconds = total / TRIPLES_PER_SECOND / machine.available_cores()
         cost = f"{n:,} rows have {total:.2g} triples, which take {seconds / 3600:.2g} hours or more"
-        raise InputError(f"{statistic.name}: {cost}; compute a random sample: sample=1000000 (--sample 1000000)")
+        raise InputError(
+            f"{statistic.name}: {cost}; compute a random sample: sample=1000000 (--sample 1000000)"
+        )
     example = check_kernel(statistic, x, options)
     width, values = len(as_tuple(example)), tuple(options.values())
 
@@ -58,7 +70,10 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
     _compare_with_python(statistic, x, options, loops)
     sums, pending = np.zeros((n, width)), deque[tuple[int, int, Future[Floats]]]()
     cores = machine.available_cores()
-    with progress.bar(f"{statistic.name}, {total:,} triples", total) as advance, ThreadPoolExecutor(cores) as pool:
+    with (
+        progress.bar(f"{statistic.name}, {total:,} triples", total) as advance,
+        ThreadPoolExecutor(cores) as pool,
+    ):
         try:
             first = 0
             while first < n or pending:
@@ -86,7 +101,11 @@ def _end_of_block(n: int, first: int) -> int:
 
 def draw(statistic: Statistic, x: Floats, options: Options, sampling: Sampling) -> Sample:
     """Evaluate the kernel of random triples of different rows, each drawn independently of the others."""
-    example, rng, n = check_kernel(statistic, x, options), np.random.default_rng(sampling.seed), len(x)
+    example, rng, n = (
+        check_kernel(statistic, x, options),
+        np.random.default_rng(sampling.seed),
+        len(x),
+    )
     count, width, values = sampling.size, len(as_tuple(example)), tuple(options.values())
     machine.require_memory(8 * count * (width + 3), f"a sample of {count:,} triples")
     rows = rng.integers(0, n, (count, 3))
@@ -131,15 +150,23 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
         for triple in _some_triples(x):
             rows = [x[i].tolist() for i in triple]
             example = statistic.kernel(*rows, **options) if example is None else example
-            found.append([as_floats(statistic.kernel(*order, **options)) for order in permutations(rows)])
+            found.append(
+                [as_floats(statistic.kernel(*order, **options)) for order in permutations(rows)]
+            )
     except Exception as error:  # a user's function can raise anything
         third = list(inspect.signature(statistic.kernel).parameters)[2]
         hint = f"{ALLOWED}; a parameter without default, {third}, is a third row"
-        raise InputError(f"{statistic.name}: the kernel fails with {reason(error)}; {hint}") from error
+        raise InputError(
+            f"{statistic.name}: the kernel fails with {reason(error)}; {hint}"
+        ) from error
     widths = {len(h) for orders in found for h in orders}
     if len(widths) > 1 or widths == {0}:
-        raise InputError(f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}")
-    tolerance = 1e-12 * max((abs(v) for orders in found for h in orders for v in h if np.isfinite(v)), default=0.0)
+        raise InputError(
+            f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}"
+        )
+    tolerance = 1e-12 * max(
+        (abs(v) for orders in found for h in orders for v in h if np.isfinite(v)), default=0.0
+    )
     for triple, orders in zip(_some_triples(x), found, strict=True):
         for other in orders[1:]:
             if not np.allclose(orders[0], other, rtol=1e-9, atol=tolerance, equal_nan=True):
@@ -164,9 +191,14 @@ def _some_triples(x: Floats) -> list[list[int]]:
 def _compare_with_python(statistic: Statistic, x: Floats, options: Options, loops: Loops) -> None:
     """Raise `InputError` unless the compiled kernel agrees with Python on some triples: whole numbers can overflow."""
     index = _some_triples(x)
-    plain = np.array([as_floats(statistic.kernel(*x[triple].tolist(), **options)) for triple in index])
+    plain = np.array(
+        [as_floats(statistic.kernel(*x[triple].tolist(), **options)) for triple in index]
+    )
     found = np.empty_like(plain)
-    call_kernel(statistic, lambda: loops.module.chosen(loops.rows, tuple(options.values()), np.array(index), found))
+    call_kernel(
+        statistic,
+        lambda: loops.module.chosen(loops.rows, tuple(options.values()), np.array(index), found),
+    )
     largest = np.abs(plain[np.isfinite(plain)]).max(initial=0.0)
     if not np.allclose(found, plain, rtol=1e-9, atol=1e-12 * largest, equal_nan=True):
         raise InputError(

@@ -33,11 +33,17 @@ def load_statistic(reference: str, folder: Path | None = None) -> Statistic:
             sys.path.insert(0, str(file.absolute().parent))
             runpy.run_path(str(file))
     except (Exception, SystemExit) as error:  # a user's file can raise anything
-        raise InputError(f"statistic = {reference!r}: {file} fails with {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"statistic = {reference!r}: {file} fails with {type(error).__name__}: {error}"
+        ) from error
     finally:
         sys.path[:] = path
     if key not in _loaded:
-        _loaded[key] = {name: made for name, made in definition.STATISTICS.items() if before.get(name) is not made}
+        _loaded[key] = {
+            name: made
+            for name, made in definition.STATISTICS.items()
+            if before.get(name) is not made
+        }
     definition.STATISTICS.update(_loaded[key])
     return _find(parts[1], file, _loaded[key])
 

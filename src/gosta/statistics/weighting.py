@@ -102,13 +102,17 @@ def _fast(statistic: Statistic) -> Callable[[Floats], RowSums | None] | None:
         rows = fast(np.ascontiguousarray(x[:, :-1]), weights)  # type: ignore[call-arg]
         if rows is None or rows.diagonal is None:
             return None
-        before, after = (np.concatenate([[0.0], np.cumsum(one)[:-1]]) for one in (weights, weights[::-1]))
+        before, after = (
+            np.concatenate([[0.0], np.cumsum(one)[:-1]]) for one in (weights, weights[::-1])
+        )
         own, others = weights[:, None], (before + after[::-1])[:, None]
         diagonal = own * np.broadcast_to(rows.diagonal, rows.sums.shape)
         if statistic.total:
             return RowSums(own * rows.sums, own * diagonal)
         if statistic.local is not None:
-            return RowSums(np.hstack([rows.sums, others, (n - 1) * own]), np.hstack([diagonal, own, own]))
+            return RowSums(
+                np.hstack([rows.sums, others, (n - 1) * own]), np.hstack([diagonal, own, own])
+            )
         return RowSums(own * np.hstack([rows.sums, others]), own * np.hstack([diagonal, own]))
 
     return weighted_fast

@@ -19,7 +19,13 @@ LATEST = 2**53  # floats count iterations exactly up to here
 def validate_times(times: ArrayLike) -> Integers:
     """Return numbers of iterations as an array, or raise an error if they are not such numbers."""
     array = np.atleast_1d(np.asarray(times))
-    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size or array.min() < 1 or array.max() > LATEST:
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "iu"
+        or not array.size
+        or array.min() < 1
+        or array.max() > LATEST
+    ):
         raise InputError(f"times = {times!r} must be whole numbers from 1 to 2**53")
     return array.astype(np.int64)
 
@@ -27,5 +33,7 @@ def validate_times(times: ArrayLike) -> Integers:
 def formula_for(protocol: AnyProtocol, formulas: Mapping[str, Formula], kind: str) -> Formula:
     """Return the formula of a protocol, or raise an error that names the protocols that have one."""
     if protocol.name not in formulas:
-        raise InputError(f"there is no {kind} for {protocol.name}; there is one for {', '.join(formulas)}")
+        raise InputError(
+            f"there is no {kind} for {protocol.name}; there is one for {', '.join(formulas)}"
+        )
     return formulas[protocol.name]

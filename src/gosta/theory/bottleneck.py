@@ -46,7 +46,10 @@ class Bottleneck(NamedTuple):
         return plot_bottleneck(self, shown_figure, ax)
 
     def _repr_html_(self) -> str:
-        rows = {"smaller side": count(len(self.side), "node"), "edges between the sides": count(self.edges)}
+        rows = {
+            "smaller side": count(len(self.side), "node"),
+            "edges between the sides": count(self.edges),
+        }
         rows |= {"share of their weight": percent(self.share), "description": self.description}
         return html.table(rows.items(), caption="Bottleneck")
 

@@ -62,7 +62,10 @@ def bound(
     array([4.737, 0.043])
     """
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
-    return bounds(make_setting(protocol, data, statistic, graph, seed, options or {}, **choice), validate_times(times))
+    return bounds(
+        make_setting(protocol, data, statistic, graph, seed, options or {}, **choice),
+        validate_times(times),
+    )
 
 
 def bounds(setting: Setting, times: Integers) -> Floats:

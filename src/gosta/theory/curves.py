@@ -15,7 +15,9 @@ from gosta.theory.prediction import has_prediction, predicted_errors
 
 MAX_EXPECTED_NODES = 4000  # eigenvectors of more nodes take minutes
 
-NOTABLE_CORRELATION = 0.2  # of neighbours' row means: from here on a sentence says that they are alike
+NOTABLE_CORRELATION = (
+    0.2  # of neighbours' row means: from here on a sentence says that they are alike
+)
 PREDICTED, EXPECTED, BOUND = "predicted", "expectation", "bound"
 
 
@@ -55,7 +57,10 @@ def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> d
         curves[EXPECTED] = expected.mean(axis=0)
     if predicted and has_prediction(setting) and target.any():
         started = 2 * times * setting.protocol.draws >= estimand.n
-        curves = {PREDICTED: np.where(started, predicted_errors(setting, times, expected), np.nan), **curves}
+        curves = {
+            PREDICTED: np.where(started, predicted_errors(setting, times, expected), np.nan),
+            **curves,
+        }
     if name in BOUNDS:
         curves[BOUND] = bounds(setting, times) / np.sqrt(estimand.n) / size
     return curves

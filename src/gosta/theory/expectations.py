@@ -84,10 +84,14 @@ def expected_estimates(setting: Setting, times: Integers) -> Floats:
     estimand, modes = setting.estimand, decompose(setting.graph)
     means = []
     for column in np.eye(estimand.width):
-        kernel = pairs.kernel_matrix(estimand.statistic, estimand.x, estimand.kernel_options, column)
+        kernel = pairs.kernel_matrix(
+            estimand.statistic, estimand.x, estimand.kernel_options, column
+        )
         means.append(formula(kernel, modes, times, setting.graph))
     by_time = np.stack(means, axis=-1).swapaxes(0, 1)
-    by_time[np.abs(by_time) < ROUNDING * np.abs(estimand.means)] = 0.0  # a ratio of rounding errors is no estimate
+    by_time[np.abs(by_time) < ROUNDING * np.abs(estimand.means)] = (
+        0.0  # a ratio of rounding errors is no estimate
+    )
     return np.stack([setting.values(at) for at in by_time], axis=1)
 
 
@@ -120,7 +124,10 @@ def u2(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
     both = rates[:, None] + rates[None, :] - np.outer(rates, rates)  # 1 − λ_a λ_b
     parts = vectors.T @ kernel @ vectors
     stays = np.abs(both) < 1e-14  # the constant mode; of two nodes also the other
-    forever, parts = np.where(stays, parts, 0.0), np.where(stays, 0.0, parts) / np.where(stays, 1.0, both)
+    forever, parts = (
+        np.where(stays, parts, 0.0),
+        np.where(stays, 0.0, parts) / np.where(stays, 1.0, both),
+    )
     mean, limit = (((vectors @ some) * vectors).sum(axis=1) for some in (forever, parts))
     columns = []
     for t in times:
@@ -145,10 +152,14 @@ def gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: Graph) -> 
     longest = 0.5 / float(modes.rates[-1])
     if last > MAX_STEPS * longest:
         steps = f"step by step, here up to {int(MAX_STEPS * longest):,} iterations"
-        raise InputError(f"times up to {last:,} are too late: the expectation of gosta-async is computed {steps}")
+        raise InputError(
+            f"times up to {last:,} are too late: the expectation of gosta-async is computed {steps}"
+        )
 
     def change(t: float, z: Floats) -> Floats:
-        first = power(probabilities, t - 1)  # the probability that this is the node's first exchange
+        first = power(
+            probabilities, t - 1
+        )  # the probability that this is the node's first exchange
         weight = power_sum(probabilities, t) / t
         flow = matrix @ z
         later = (visitors.at(t - 1) - first * own) / np.maximum(1 - first, 1e-300)
@@ -159,7 +170,11 @@ def gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: Graph) -> 
     for place in np.argsort(times, kind="stable"):
         stop = int(times[place])
         while now < stop:
-            step = 1 if now < SINGLE_STEPS_PER_NODE * n else int(max(1, min(stop - now, now / 200, longest)))
+            step = (
+                1
+                if now < SINGLE_STEPS_PER_NODE * n
+                else int(max(1, min(stop - now, now / 200, longest)))
+            )
             slope = change(now + 1, z)
             if step > 1:
                 slope = (slope + change(now + step, z + (step - 1) * slope)) / 2
@@ -183,5 +198,11 @@ class _ExpectedVisitors:
         return np.asarray(self.values[right - 1] * (1 - share) + self.values[right] * share)
 
 
-EXPECTATIONS = {"averaging": averaging, "u1": u1, "u2": u2, "gosta-sync": gosta_sync, "gosta-async": gosta_async}
+EXPECTATIONS = {
+    "averaging": averaging,
+    "u1": u1,
+    "u2": u2,
+    "gosta-sync": gosta_sync,
+    "gosta-async": gosta_async,
+}
 APPROXIMATE = {"gosta-async"}

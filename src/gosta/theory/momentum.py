@@ -37,13 +37,25 @@ from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary
 
 ESTIMATE, DEBT, COUNTED, MEAN, VISITOR, ROW = range(6)
 SIZE = 6
-PAIRS = [(i, j) for i in range(SIZE) for j in range(i, SIZE)]  # the distinct entries of a covariance matrix
+PAIRS = [
+    (i, j) for i in range(SIZE) for j in range(i, SIZE)
+]  # the distinct entries of a covariance matrix
 AT = {pair: place for place, pair in enumerate(PAIRS)}
-DUPLICATE = np.array([[(i, j) in ((p, q), (q, p)) for p, q in PAIRS] for i in range(SIZE) for j in range(SIZE)]) * 1.0
+DUPLICATE = (
+    np.array(
+        [[(i, j) in ((p, q), (q, p)) for p, q in PAIRS] for i in range(SIZE) for j in range(SIZE)]
+    )
+    * 1.0
+)
 ELIMINATE = (DUPLICATE / DUPLICATE.sum(axis=0)).T
-FIRST_STEP, GROWTH = 0.5, 0.06  # steps of the integration in exchanges of a node, later relative to their number
+FIRST_STEP, GROWTH = (
+    0.5,
+    0.06,
+)  # steps of the integration in exchanges of a node, later relative to their number
 GAMMA = 1 - 1 / math.sqrt(2)  # of the two-stage Runge-Kutta rule: stable however fast a mode is
-LAGS = np.append(0.0, np.geomspace(0.05, 1e6, 160))  # exchanges of a node after which a visitor is back
+LAGS = np.append(
+    0.0, np.geomspace(0.05, 1e6, 160)
+)  # exchanges of a node after which a visitor is back
 
 
 class Growth(NamedTuple):
@@ -97,10 +109,14 @@ def carried_growth(network: NetworkSummary, t: float) -> Growth:
     full = (REMEMBERED - 1) / paces  # when a node remembers as many rows as it can
     rows = float(weights @ np.minimum(REMEMBERED, 1 + paces * now))
     until = np.minimum(now, full)
-    compared = float(weights @ (until + paces * until**2 / 2 + REMEMBERED * (now - until))) / 2 + rows
+    compared = (
+        float(weights @ (until + paces * until**2 / 2 + REMEMBERED * (now - until))) / 2 + rows
+    )
     pace = network.rarity / 2
     start = math.exp(-t) * (1 + t) / 2
-    return Growth(start, pace * rate_of(rows, compared), pace * weight_of(rows, compared), rows, 0.0)
+    return Growth(
+        start, pace * rate_of(rows, compared), pace * weight_of(rows, compared), rows, 0.0
+    )
 
 
 TRACKING = Source(tracking_growth, 1, 0.0)
@@ -114,10 +130,14 @@ class MomentumErrors:
     `source` is None where nodes average moments of their own rows, and meet none of others.
     """
 
-    def __init__(self, source: Source | None, network: NetworkSummary, kernel: KernelMoments) -> None:
+    def __init__(
+        self, source: Source | None, network: NetworkSummary, kernel: KernelMoments
+    ) -> None:
         self.source, self.network, self.kernel = source, network, kernel
         rates, counts = network.merged()
-        self.is_single = counts[0] < 1.5  # whether the slowest mode is one, along which the rows are known
+        self.is_single = (
+            counts[0] < 1.5
+        )  # whether the slowest mode is one, along which the rows are known
         # The last mode is the mean over all nodes, whose share is 0: it takes no part in means over modes.
         self.rates = np.append(np.minimum(rates * network.n / 4 * network.rarity, 1.0), 0.0)
         self.shares = np.append(counts / network.n, 0.0)
@@ -125,8 +145,12 @@ class MomentumErrors:
         # Visitors move equally often whatever the graph, so often in an exchange of a typical node; nodes do not.
         self.moves = network.rarity if self.copies > 1 else 1.0
         # Where means travel, a row and a row that is remembered both move.
-        returns = np.exp(-2.0 * self.copies * np.outer(LAGS, self.rates)) @ self.shares - np.exp(-self.copies * LAGS)
-        self.returns = np.maximum(0.0, returns)  # probability to meet again, beyond that of two random rows
+        returns = np.exp(-2.0 * self.copies * np.outer(LAGS, self.rates)) @ self.shares - np.exp(
+            -self.copies * LAGS
+        )
+        self.returns = np.maximum(
+            0.0, returns
+        )  # probability to meet again, beyond that of two random rows
         self.covariances = self._first_covariances()
         # By time: the variance over all modes, over the slowest of them, and that of the mean over all nodes.
         self.times: list[float] = []
@@ -138,13 +162,24 @@ class MomentumErrors:
     def _first_covariances(self) -> Floats:
         kernel, found = self.kernel, np.zeros((len(self.rates), len(PAIRS)))
         if self.source is None:
-            found[:-1, AT[ESTIMATE, ESTIMATE]] = 4 * kernel.rows  # a row is in both places of the kernel
+            found[:-1, AT[ESTIMATE, ESTIMATE]] = (
+                4 * kernel.rows
+            )  # a row is in both places of the kernel
         else:
-            for pair in [(i, j) for i in (MEAN, VISITOR, ROW) for j in (MEAN, VISITOR, ROW) if i <= j]:
-                found[:-1, AT[pair]] = kernel.rows  # the first visitor is a neighbour's or the node's own row
-            weights, met = self.network.paces * self.network.pace_shares, np.ones_like(self.network.paces)
+            for pair in [
+                (i, j) for i in (MEAN, VISITOR, ROW) for j in (MEAN, VISITOR, ROW) if i <= j
+            ]:
+                found[:-1, AT[pair]] = (
+                    kernel.rows
+                )  # the first visitor is a neighbour's or the node's own row
+            weights, met = (
+                self.network.paces * self.network.pace_shares,
+                np.ones_like(self.network.paces),
+            )
             if self.source is CARRIED:
-                met = np.clip(self.network.paces, 1.0, REMEMBERED)  # rows that a node remembers in its first exchange
+                met = np.clip(
+                    self.network.paces, 1.0, REMEMBERED
+                )  # rows that a node remembers in its first exchange
             found[:, AT[MEAN, MEAN]] += kernel.pairs * float(weights @ (1 / met)) / self.copies
         if self.is_single:
             found[0] *= kernel.slowest
@@ -156,18 +191,27 @@ class MomentumErrors:
         while self.times[-1] * self.network.rarity < exchanges:
             self._step(max(FIRST_STEP, GROWTH * self.times[-1]))
         times = np.array(self.times) * self.network.rarity
-        modes, slowest, mean = (np.interp(exchanges, times, one) for one in (self.modes, self.slowest, self.means))
+        modes, slowest, mean = (
+            np.interp(exchanges, times, one) for one in (self.modes, self.slowest, self.means)
+        )
         passed = exchanges * self.network.paces
         lacking, bias, scale = 0.0, 0.0, 1.0
         if self.source is CARRIED:
             # A node has an estimate unless it had no exchange, or one with a node that had none before.
             new = self.network.pace_shares @ -np.expm1(-passed)
-            lacking = float(self.network.pace_shares @ (np.exp(-passed) * (1 + self.network.paces * new)))
+            lacking = float(
+                self.network.pace_shares @ (np.exp(-passed) * (1 + self.network.paces * new))
+            )
             scale = 1 / (1 - min(lacking, 0.9)) ** 2
         elif self.source is TRACKING:
             # The last change is not in the estimate yet. In a ratio the bias cancels, but noise counts for more.
-            missing = float(self.network.pace_shares @ missing_of_tracking(np.maximum(passed - 1, 0.0)))
-            bias, scale = self.kernel.start * missing, 1 / (1 - (1 + self.kernel.start) * min(missing, 0.9)) ** 2
+            missing = float(
+                self.network.pace_shares @ missing_of_tracking(np.maximum(passed - 1, 0.0))
+            )
+            bias, scale = (
+                self.kernel.start * missing,
+                1 / (1 - (1 + self.kernel.start) * min(missing, 0.9)) ** 2,
+            )
         # Along the slowest mode, nodes of one half are off by about as much as those of the other.
         bias = math.copysign(math.sqrt(bias**2 + scale * slowest), bias)
         return ErrorMoments(bias, 0.0, float(scale * (modes - slowest) + mean), lacking)
@@ -176,8 +220,15 @@ class MomentumErrors:
         """Keep the variances of estimates: before the last change, averaging removed a share κ of each mode."""
         energy = np.maximum(self.covariances[:, AT[ESTIMATE, ESTIMATE]], 0.0)
         of_modes = self.shares * (1 - self.rates) * energy
-        kept = time, float(of_modes.sum()), float(of_modes[0]) if self.is_single else 0.0, energy[-1] / self.network.n
-        for column, value in zip((self.times, self.modes, self.slowest, self.means), kept, strict=True):
+        kept = (
+            time,
+            float(of_modes.sum()),
+            float(of_modes[0]) if self.is_single else 0.0,
+            energy[-1] / self.network.n,
+        )
+        for column, value in zip(
+            (self.times, self.modes, self.slowest, self.means), kept, strict=True
+        ):
             column.append(value)
 
     def _step(self, length: float) -> None:
@@ -198,8 +249,12 @@ class MomentumErrors:
 
         def solve(right: Floats) -> Floats:
             alone = _times(inverse, right)
-            both = np.linalg.solve(shared, np.concatenate([shares @ alone, (shares * self.rates) @ alone]))
-            return _times(inverse, right + h * (coupling @ both[:size] + rates * (by_rate @ both[size:])))
+            both = np.linalg.solve(
+                shared, np.concatenate([shares @ alone, (shares * self.rates) @ alone])
+            )
+            return _times(
+                inverse, right + h * (coupling @ both[:size] + rates * (by_rate @ both[size:]))
+            )
 
         first = solve(slope(self.covariances))
         second = solve(slope(self.covariances + (1 - 2 * GAMMA) * length * first))
@@ -222,7 +277,9 @@ class MomentumErrors:
             growth = source.growth(network, t)
             grown = _grown(growth, self.copies)
             changed = changed + grown
-            coupling = _both(changed, changed) + (self.copies / self.moves - 1) * _both(grown, grown)
+            coupling = _both(changed, changed) + (self.copies / self.moves - 1) * _both(
+                grown, grown
+            )
             drift[ESTIMATE, ROW] = growth.start
             fade[VISITOR, VISITOR] = -2.0
             if self.copies > 1:
@@ -230,10 +287,19 @@ class MomentumErrors:
                 fade -= 2 * travelling
                 by_rate += 4 / (self.shares @ self.rates) * _both(travelling, travelling)
             noise = self._noise(growth, t)
-        by_rate += 2 / network.rarity * (_both(moved, moved) - _both(moved, changed) - _both(changed, moved))
+        by_rate += (
+            2
+            / network.rarity
+            * (_both(moved, moved) - _both(moved, changed) - _both(changed, moved))
+        )
         changed = changed + drift
         own = _both(changed, unit) + _both(unit, changed)
-        return own + self.rates[:, None, None] * (_both(fade, unit) + _both(unit, fade)), coupling, by_rate, noise
+        return (
+            own + self.rates[:, None, None] * (_both(fade, unit) + _both(unit, fade)),
+            coupling,
+            by_rate,
+            noise,
+        )
 
     def _noise(self, growth: Growth, t: float) -> Floats:
         """Return the noise of rows that are met, by mode."""
@@ -249,7 +315,9 @@ class MomentumErrors:
         often = np.minimum(1 / growth.compared, self.returns)
         sums = np.append(0.0, np.cumsum((often[1:] + often[:-1]) / 2 * np.diff(LAGS)))
         response = 1 / (rates + 2.5 * np.sqrt(PUSH * self.network.push * rates) + 1e-12)
-        remainder = kernel.pairs * (1 / growth.compared + 2 * np.interp(np.minimum(t, response), LAGS, sums))
+        remainder = kernel.pairs * (
+            1 / growth.compared + 2 * np.interp(np.minimum(t, response), LAGS, sums)
+        )
         # Where visitors mix at once, their noise is three times in drift and coupling together; it should be once. The
         # mean of those that are remembered varies less than one of them.
         spread = _window_variance(rates, growth.compared)

@@ -49,13 +49,19 @@ class PhantomNetwork:
         try:
             self.kernel = np.atleast_2d(np.asarray(kernel, dtype=np.float64))
         except (TypeError, ValueError):
-            raise InputError("kernel must be an array of n x n numbers, the kernel of all pairs") from None
+            raise InputError(
+                "kernel must be an array of n x n numbers, the kernel of all pairs"
+            ) from None
         self.n = n = len(self.kernel)
         if self.kernel.shape != (n, n) or not np.isfinite(self.kernel).all():
             shape = self.kernel.shape
-            raise InputError(f"kernel of shape {shape} must be n x n finite numbers, the kernel of all pairs")
+            raise InputError(
+                f"kernel of shape {shape} must be n x n finite numbers, the kernel of all pairs"
+            )
         if n > MAX_NODES:
-            raise InputError(f"a phantom network of {n} nodes has {n + n * n:,} states; take at most {MAX_NODES} nodes")
+            raise InputError(
+                f"a phantom network of {n} nodes has {n + n * n:,} states; take at most {MAX_NODES} nodes"
+            )
         matrix = dense_laplacian(graphs.load(graph, n).check())
         self.average, self.swap = np.eye(n) - matrix / 2, np.eye(n) - matrix
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gosta.graphs.layout import positions
-from gosta.graphs.plotting import MAX_EDGES, check_drawable, draw_edges, draw_network, edges_drawn, new_axes
+from gosta.graphs.plotting import (
+    MAX_EDGES,
+    check_drawable,
+    draw_edges,
+    draw_network,
+    edges_drawn,
+    new_axes,
+)
 from gosta.theory.spectrum import spectral_gap
 from gosta.views.numbers import count
 from gosta.views.plots import matplotlib
@@ -22,7 +29,9 @@ SMALLER, LARGER, CUT = "#E69F00", "#0072B2", "#D55E00"
 MAX_LINE = 98  # characters of a caption's line
 
 
-def plot_bottleneck(found: Bottleneck, figure: Callable[[float, float], Any], ax: Any = None) -> Any:
+def plot_bottleneck(
+    found: Bottleneck, figure: Callable[[float, float], Any], ax: Any = None
+) -> Any:
     """Draw a network with the two sides of its bottleneck in two colours, and the edges between them.
 
     Without axes they belong to a new figure, which `figure` makes. Returns the axes.
@@ -40,7 +49,9 @@ def plot_bottleneck(found: Bottleneck, figure: Callable[[float, float], Any], ax
     _add_legend(ax, found)
     gap = f"spectral gap {spectral_gap(graph):.3g}"
     text = textwrap.fill(f"Bottleneck: {found.description}.", MAX_LINE, break_on_hyphens=False)
-    ax.set_title(f"{graph.name}: {graph.n:,} nodes, {count(graph.m, 'edge')}, {gap}\n{text}", fontsize=8.5)
+    ax.set_title(
+        f"{graph.name}: {graph.n:,} nodes, {count(graph.m, 'edge')}, {gap}\n{text}", fontsize=8.5
+    )
     return ax
 
 

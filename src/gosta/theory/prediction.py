@@ -37,7 +37,9 @@ from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary, 
 from gosta.views import html
 from gosta.views.numbers import count
 
-START_WEIGHT = math.exp(-np.euler_gamma)  # of the estimate of 0 at the start of GoSta-async, in exchanges of a node
+START_WEIGHT = math.exp(
+    -np.euler_gamma
+)  # of the estimate of 0 at the start of GoSta-async, in exchanges of a node
 LATEST = 2.0**53
 FAR_BELOW = 0.2  # of the accuracy: an error below that will not exceed the accuracy again
 SHORT = 1e-5  # rate × time below which exponentials are 1: their differences would lose all digits
@@ -61,8 +63,14 @@ class Prediction(NamedTuple):
     numbers: float  # numbers sent by all nodes together
 
     def _repr_html_(self) -> str:
-        rows = {"exchanges": self.exchanges, "exchanges a node": self.per_node, "numbers sent": self.numbers}
-        return html.table([(name, count(value)) for name, value in rows.items()], caption="Prediction")
+        rows = {
+            "exchanges": self.exchanges,
+            "exchanges a node": self.per_node,
+            "numbers sent": self.numbers,
+        }
+        return html.table(
+            [(name, count(value)) for name, value in rows.items()], caption="Prediction"
+        )
 
 
 def predict(
@@ -113,7 +121,9 @@ def predict(
     if not isinstance(accuracy, int | float | np.floating) or not 0 < accuracy < 1:
         raise InputError(f"accuracy = {accuracy!r} must be between 0 and 1, such as 0.01")
     if (data is None) != (statistic is None):
-        raise InputError("data and statistic must be given together, or neither for a typical kernel")
+        raise InputError(
+            "data and statistic must be given together, or neither for a typical kernel"
+        )
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
     if data is None and (options or any(choice.values())):
         given = ", ".join([*(options or {}), *(name for name, value in choice.items() if value)])
@@ -127,10 +137,18 @@ def predict(
         setting = make_setting(rule, data, statistic, graph, seed, options or {}, **choice)
         if n not in (None, setting.estimand.n):
             raise InputError(f"n = {n}: the data have {setting.estimand.n} rows; leave n out")
-        network, formula, kernel = summarise(setting.graph), formula_of_setting(setting), kernel_moments(setting)
-        numbers = setting.rule.units(setting.estimand.x.shape[1], setting.mean_count, len(setting.offset))
+        network, formula, kernel = (
+            summarise(setting.graph),
+            formula_of_setting(setting),
+            kernel_moments(setting),
+        )
+        numbers = setting.rule.units(
+            setting.estimand.x.shape[1], setting.mean_count, len(setting.offset)
+        )
     if network.n == 2 and rule.name == "u2":
-        raise InputError("the visitors of two nodes swap back and forth forever: u2 does not converge; take more nodes")
+        raise InputError(
+            "the visitors of two nodes swap back and forth forever: u2 does not converge; take more nodes"
+        )
     iterations = first_below(lambda t: error_at(formula, network, kernel, t), accuracy)
     exchanges = iterations * rule.draws
     return Prediction(exchanges, 2 * exchanges / network.n, iterations * numbers)
@@ -154,7 +172,9 @@ def formula_of_setting(setting: Setting) -> Formula:
     """Return the formula of the protocol of a setting; raise `InputError` where there is none."""
     if setting.protocol.name in PREDICTIONS and not has_prediction(setting):
         name = setting.estimand.statistic.name
-        raise InputError(f"there is no prediction for {name}, a function of each row's own mean, or for intervals")
+        raise InputError(
+            f"there is no prediction for {name}, a function of each row's own mean, or for intervals"
+        )
     return formula_of(setting.protocol)
 
 
@@ -164,11 +184,17 @@ def predicted_errors(setting: Setting, times: Integers, expected: Floats | None 
     `expected`, the relative errors of expected estimates (nodes × times), replaces the assumption that rows are placed
     at random.
     """
-    network, kernel, formula = summarise(setting.graph), kernel_moments(setting), formula_of_setting(setting)
+    network, kernel, formula = (
+        summarise(setting.graph),
+        kernel_moments(setting),
+        formula_of_setting(setting),
+    )
     if expected is None:
         return np.array([error_at(formula, network, kernel, float(t)) for t in times])
     noise = [formula(network, kernel, float(t)).noise for t in times]
-    return np.array([_mean_absolute(bias, one).mean() for bias, one in zip(expected.T, noise, strict=True)])
+    return np.array(
+        [_mean_absolute(bias, one).mean() for bias, one in zip(expected.T, noise, strict=True)]
+    )
 
 
 def kernel_moments(setting: Setting) -> KernelMoments:
@@ -186,7 +212,9 @@ def kernel_moments(setting: Setting) -> KernelMoments:
         float(max(0.0, total - 2 * rows) / size**2),
         float(np.linalg.norm(own) * np.sign(own.sum()) / size),
         float(-np.linalg.norm(mean) / size),
-        _along_slowest_mode(setting.graph, row_means - mean) if estimand.n <= MAX_FACTORED_NODES else 1.0,
+        _along_slowest_mode(setting.graph, row_means - mean)
+        if estimand.n <= MAX_FACTORED_NODES
+        else 1.0,
     )
 
 
@@ -254,7 +282,9 @@ def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> Error
     decay, modes = np.linalg.eigh(np.outer(root * a, root * a) - 2 * np.diag(a))
     left = (modes.T @ root) ** 2 @ np.exp(decay * t)
     placement = float(network.counts @ np.exp(-2 * a * t))
-    return ErrorMoments(0.0, kernel.rows * placement / n, kernel.rows * max(0.0, float(left - placement)) / n)
+    return ErrorMoments(
+        0.0, kernel.rows * placement / n, kernel.rows * max(0.0, float(left - placement)) / n
+    )
 
 
 def u1(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
@@ -263,7 +293,9 @@ def u1(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments
     home = _integral(rates, t) / t
     seen = (share * _double_integral(rates, t)).sum() / t**2
     placement = float(kernel.rows * share @ home**2)
-    return ErrorMoments(float(kernel.own * share @ home), placement, (kernel.rows + kernel.pairs) * seen - placement)
+    return ErrorMoments(
+        float(kernel.own * share @ home), placement, (kernel.rows + kernel.pairs) * seen - placement
+    )
 
 
 def u2(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
@@ -311,11 +343,16 @@ def _variances(
     visitor = (2 / n) ** 2 * np.maximum(0, _damped_double_integral(a, 2 * a, t) - nearby**2)
     white = stay * 2 / n * -np.expm1(-2 * a * t) / (2 * a)
     again = (2 / n) ** 2 * (
-        (_damped_double_integral(a[:, None], rates, t) * counts).sum(axis=1) / n - _damped_double_integral(a, 2 / n, t)
+        (_damped_double_integral(a[:, None], rates, t) * counts).sum(axis=1) / n
+        - _damped_double_integral(a, 2 / n, t)
     )
-    slow = (counts * (kernel.rows * visitor + kernel.pairs * np.maximum(0, white + again))).sum() / n
+    slow = (
+        counts * (kernel.rows * visitor + kernel.pairs * np.maximum(0, white + again))
+    ).sum() / n
     # The mean over all nodes varies too, as the pairs evaluated are a sample of all pairs.
-    wander = (2 / n) ** 2 * ((counts * _double_integral(rates, t)).sum() / n - _double_integral(2 / n, t))
+    wander = (2 / n) ** 2 * (
+        (counts * _double_integral(rates, t)).sum() / n - _double_integral(2 / n, t)
+    )
     slow += kernel.pairs * (stay * exchanges + max(0.0, wander)) / n
     fresh = network.squared_rarity * (flat * kernel.rows + stay * kernel.pairs)
     where = kernel.rows * (counts @ placement + (kernel.slowest - 1) * placement[0]) / n
@@ -356,7 +393,9 @@ def averaged_moments(network: NetworkSummary, kernel: KernelMoments, t: float) -
 
 
 @lru_cache(maxsize=8)
-def _momentum(source: Source | None, network: NetworkSummary, kernel: KernelMoments) -> MomentumErrors:
+def _momentum(
+    source: Source | None, network: NetworkSummary, kernel: KernelMoments
+) -> MomentumErrors:
     """Return the integration of errors over time, which goes on where it ended."""
     return MomentumErrors(source, network, kernel)
 

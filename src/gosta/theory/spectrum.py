@@ -21,9 +21,13 @@ from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
 
-MAX_DENSE_NODES = 2000  # up to which all eigenvalues are computed where they are needed: below half a second
+MAX_DENSE_NODES = (
+    2000  # up to which all eigenvalues are computed where they are needed: below half a second
+)
 MAX_SMALL_NODES = 500  # up to which all are computed even where the smallest is enough
-MAX_FACTORED_NODES = 10_000  # up to which a sparse graph is factored, which finds the slowest mode everywhere
+MAX_FACTORED_NODES = (
+    10_000  # up to which a sparse graph is factored, which finds the slowest mode everywhere
+)
 MAX_BLOCK_NODES = 200_000  # beyond which fewer vectors are solved for at once, for memory and time
 LANCZOS_STEPS = 80  # for the density of eigenvalues of large graphs
 MAX_SOLVER_ROUNDS = 60  # of ten iterations each
@@ -99,7 +103,9 @@ def mixing_time(graph: Any, n: int | None = None, seed: int = 0) -> float:
     """
     graph = graphs.load(graph, n, seed)
     rate = slowest_rate(graph)
-    if rate <= 0 or graph.n == 2:  # weights too small to compute with; or one edge, across which visitors swap forever
+    if (
+        rate <= 0 or graph.n == 2
+    ):  # weights too small to compute with; or one edge, across which visitors swap forever
         return math.inf
     return math.log(2 * math.sqrt(graph.n)) / -math.log1p(-rate) if rate < 1 - 1e-9 else 1.0
 
@@ -151,7 +157,9 @@ def _first_edge(graph: Graph, vectors: Floats) -> tuple[int, int]:
     """Return the first edge whose ends clearly differ along any of some eigenvectors."""
     if graph.edges is None:
         return 0, 1
-    products = vectors @ vectors.T  # of these, as of all that is made from them, any others of the space give the same
+    products = (
+        vectors @ vectors.T
+    )  # of these, as of all that is made from them, any others of the space give the same
     (i, j), own = graph.edges.T, products.diagonal()
     squares = own[i] + own[j] - 2 * products[i, j]
     first = int(np.argmax(squares >= CLEAR**2 * squares.max()))
@@ -161,7 +169,9 @@ def _first_edge(graph: Graph, vectors: Floats) -> tuple[int, int]:
 def decompose(graph: Graph) -> Modes:
     """Compute all rates and eigenvectors, in O(n³) time and O(n²) memory."""
     graph.check()
-    machine.require_memory(72 * graph.n**2, f"all eigenvectors of {graph.name} on {graph.n} nodes", "take fewer nodes")
+    machine.require_memory(
+        72 * graph.n**2, f"all eigenvectors of {graph.name} on {graph.n} nodes", "take fewer nodes"
+    )
     rates, vectors = np.linalg.eigh(dense_laplacian(graph))
     rates[0], vectors[:, 0] = 0.0, graph.n**-0.5
     return Modes(rates, vectors)
@@ -229,7 +239,9 @@ def _solve_by_factoring(graph: Graph) -> tuple[float, Floats]:
     """Find the slowest mode by Lanczos on the inverse, from a factorisation without one node's row and column."""
     linalg = scipy_module("sparse.linalg")
     n, matrix = graph.n, laplacian(graph).tocsc() * graph.n
-    factors = linalg.splu(matrix[1:, 1:].tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+    factors = linalg.splu(
+        matrix[1:, 1:].tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}
+    )
 
     def invert(vector: Floats) -> Floats:
         out = np.zeros(n)
@@ -252,7 +264,9 @@ def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
     pyamg = require("pyamg", "theory", "the spectral gap of a large graph")
     n, matrix = graph.n, laplacian(graph)
     matrix *= n  # of order one
-    machine.require_memory(600 * n + 60 * matrix.nnz, f"the spectral gap of {graph.name}", "take a smaller graph")
+    machine.require_memory(
+        600 * n + 60 * matrix.nnz, f"the spectral gap of {graph.name}", "take a smaller graph"
+    )
     constant = np.ones((n, 1))
     # More vectors than needed, half of them nodes that are drawn least: weights can confine the slowest mode to a
     # corner, where a random start is almost zero.
@@ -267,15 +281,22 @@ def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
         condition = levels.aspreconditioner(cycle="W")
         advance(0)
         for _ in range(MAX_SOLVER_ROUNDS):
-            values, vectors = lobpcg(matrix, vectors, M=condition, Y=constant, largest=False, tol=1e-14, maxiter=10)
+            values, vectors = lobpcg(
+                matrix, vectors, M=condition, Y=constant, largest=False, tol=1e-14, maxiter=10
+            )
             before, value = value, float(values.min())
             vector = vectors[:, values.argmin()]
             advance(1)
             # The value's error is the square of the vector's, so it converges long before.
-            if np.linalg.norm(matrix @ vector - value * vector) < 1e-3 * value or abs(before - value) < 1e-6 * value:
+            if (
+                np.linalg.norm(matrix @ vector - value * vector) < 1e-3 * value
+                or abs(before - value) < 1e-6 * value
+            ):
                 return value / n, vector
     rounds = f"{MAX_SOLVER_ROUNDS} rounds"
-    raise NumericalError(f"the spectral gap of {graph.name} did not converge in {rounds}; take a smaller graph")
+    raise NumericalError(
+        f"the spectral gap of {graph.name} did not converge in {rounds}; take a smaller graph"
+    )
 
 
 def _sample_rates(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:

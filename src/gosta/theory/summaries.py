@@ -25,9 +25,13 @@ class KernelMoments(NamedTuple):
 
     rows: float = 0.1278  # variance of row means, u
     pairs: float = 0.3150  # variance of the remainder, r
-    own: float = -1.0  # mean deviation of the kernel of a row with itself from the mean kernel value
+    own: float = (
+        -1.0
+    )  # mean deviation of the kernel of a row with itself from the mean kernel value
     start: float = -1.0  # deviation of an estimate before any exchange
-    slowest: float = 1.0  # variance of row means along the network's slowest mode, relative to the average mode
+    slowest: float = (
+        1.0  # variance of row means along the network's slowest mode, relative to the average mode
+    )
 
 
 class ErrorMoments(NamedTuple):
@@ -71,7 +75,9 @@ def summarise(graph: Graph) -> NetworkSummary:
     paces = drawn * graph.n / 2
     rarity = 1 / paces
     push = weights @ np.minimum(1.0, RARE * weights / drawn[graph.edges].max(axis=1))
-    _, group, nodes = np.unique(np.round(np.log(paces), PACE_DIGITS), return_inverse=True, return_counts=True)
+    _, group, nodes = np.unique(
+        np.round(np.log(paces), PACE_DIGITS), return_inverse=True, return_counts=True
+    )
     return NetworkSummary(
         graph.n,
         rates,

@@ -26,12 +26,19 @@ td {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere }}
 
 def page(title: str, body: str, refresh_seconds: int | None = None) -> str:
     """Return a page with a heading, reloaded by the browser at an interval if given; `body` is HTML."""
-    refresh = "" if refresh_seconds is None else f'<meta http-equiv="refresh" content="{refresh_seconds}">\n'
+    refresh = (
+        ""
+        if refresh_seconds is None
+        else f'<meta http-equiv="refresh" content="{refresh_seconds}">\n'
+    )
     return PAGE.format(refresh=refresh, title=escape(title), body=body)
 
 
 def table(
-    rows: Iterable[Sequence[str]], heading: bool = False, caption: str = "", titles: Mapping[str, str] | None = None
+    rows: Iterable[Sequence[str]],
+    heading: bool = False,
+    caption: str = "",
+    titles: Mapping[str, str] | None = None,
 ) -> str:
     """Return a table whose first column, and first row if it is a heading, are header cells.
 
@@ -50,13 +57,17 @@ def table(
     return "\n".join(["<table>", *lines, "</table>\n"])
 
 
-def sparkline(title: str, x: Iterable[float], y: Iterable[float], width: int = 240, height: int = 48) -> str:
+def sparkline(
+    title: str, x: Iterable[float], y: Iterable[float], width: int = 240, height: int = 48
+) -> str:
     """Return a small line chart as SVG, with a logarithmic scale of y; empty with fewer than two positive values.
 
     >>> sparkline("error", [1, 2, 3], [1.0, 0.1, 0.01], 102, 42).count("polyline")
     1
     """
-    points = [(float(a), math.log(b)) for a, b in zip(x, y, strict=True) if b > 0 and math.isfinite(b)]
+    points = [
+        (float(a), math.log(b)) for a, b in zip(x, y, strict=True) if b > 0 and math.isfinite(b)
+    ]
     if len(points) < 2:
         return ""
     (left, *_, right), (low, *_, high) = (sorted(values) for values in zip(*points, strict=True))

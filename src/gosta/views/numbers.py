@@ -31,12 +31,18 @@ def number(value: float | Sequence[float] | None, digits: int = 6) -> str:
     """Format an estimate with one or several components."""
     if value is None:
         return NONE
-    return f"{value:.{digits}g}" if isinstance(value, int | float) else ", ".join(number(v, digits) for v in value)
+    return (
+        f"{value:.{digits}g}"
+        if isinstance(value, int | float)
+        else ", ".join(number(v, digits) for v in value)
+    )
 
 
 def interval(low: float | None, high: float | None, digits: int = 6) -> str:
     """Format the ends of an interval."""
-    return NONE if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
+    return (
+        NONE if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
+    )
 
 
 def percent(share: float | None, spec: str = ".3g") -> str:
@@ -60,7 +66,13 @@ def error(value: float | Sequence[float | None] | None, relative: bool = True) -
 
 def count(value: float, noun: str = "") -> str:
     """Format how many there are, with a noun in the singular if given."""
-    text = f"{value:,.0f}" if value < 1e12 else f"{value:.2e}" if value < MAX_EXACT else "more than 9e15"
+    text = (
+        f"{value:,.0f}"
+        if value < 1e12
+        else f"{value:.2e}"
+        if value < MAX_EXACT
+        else "more than 9e15"
+    )
     return f"{text} {noun}{'s' * (text != '1')}" if noun else text
 
 

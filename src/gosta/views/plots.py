@@ -87,7 +87,10 @@ def shown_figure(width: float, height: float) -> Any:
 def save(figure: Any, path: Path) -> None:
     """Write a figure as PNG, SVG or PDF, according to the file's ending."""
     content, kind = io.BytesIO(), path.suffix[1:].lower()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # so that a file depends on its content only
+    undated = {
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }  # so that a file depends on its content only
     figure.savefig(content, format=kind, metadata=undated.get(kind))
     write_atomically(path, content.getvalue())
 
@@ -115,14 +118,23 @@ def draw_curve(
     """
     mean = np.where(curve.mean > 0, curve.mean, np.nan)  # 0 has no place on a logarithmic axis
     every, place = max(1, len(mean) // MARKED), [*MARKERS, curve.protocol].index(curve.protocol)
-    first = 3 * every * place // len(MARKERS) % every  # so that curves that lie on each other show all their markers
+    first = (
+        3 * every * place // len(MARKERS) % every
+    )  # so that curves that lie on each other show all their markers
     (line,) = ax.plot(
         curve.x, mean, label=label, color=colour or COLOURS.get(curve.protocol), linewidth=linewidth,
         marker=marker(curve.protocol), markersize=3.5 * linewidth, markevery=(first, every),
     )  # fmt: skip
     if band_opacity:
         factor = 1 + curve.spread / mean
-        ax.fill_between(curve.x, mean / factor, mean * factor, color=line.get_color(), alpha=band_opacity, linewidth=0)
+        ax.fill_between(
+            curve.x,
+            mean / factor,
+            mean * factor,
+            color=line.get_color(),
+            alpha=band_opacity,
+            linewidth=0,
+        )
 
 
 def set_scales(ax: Any, relative: bool = True, log_x: bool = False) -> None:
@@ -183,7 +195,9 @@ def draw_privacy(
         ax.plot(epsilons, values, label=name, color=PRIVACY_COLOURS[name], marker="o", markersize=3)
     for name, value in lines.items():
         if value > 0:  # 0 has no place on a logarithmic axis
-            ax.axhline(value, label=name, color=PRIVACY_COLOURS[name], linestyle=(0, (4, 2)), linewidth=1)
+            ax.axhline(
+                value, label=name, color=PRIVACY_COLOURS[name], linestyle=(0, (4, 2)), linewidth=1
+            )
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

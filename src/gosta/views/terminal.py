@@ -12,7 +12,18 @@ from collections.abc import Collection, Iterable, Sequence
 MAX_WIDTH = 110  # characters up to which running text is easy to read
 MIN_WIDTH = 40
 # What is printed for characters that the encoding of the terminal does not have; for others a question mark.
-PLAIN = {"·": "*", "×": "x", "−": "-", "–": "-", "—": "-", "µ": "u", "≤": "<=", "≥": ">=", "…": "...", "²": "2"}
+PLAIN = {
+    "·": "*",
+    "×": "x",
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "µ": "u",
+    "≤": "<=",
+    "≥": ">=",
+    "…": "...",
+    "²": "2",
+}
 
 
 def replace_unknown_characters() -> None:
@@ -67,7 +78,10 @@ def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, wrap: bool 
     for name, text in entries:
         parts = (textwrap.wrap(text, width) or [""]) if wrap else [text]
         names = [name, *[""] * (len(parts) - 1)]
-        lines += [" " * indent + head.ljust(margin) + part for head, part in zip(names, parts, strict=True)]
+        lines += [
+            " " * indent + head.ljust(margin) + part
+            for head, part in zip(names, parts, strict=True)
+        ]
     return "\n".join(lines)
 
 
@@ -80,7 +94,9 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
-def drop_columns(rows: Sequence[Sequence[str]], dispensable: Iterable[str], width: int | None) -> list[list[str]]:
+def drop_columns(
+    rows: Sequence[Sequence[str]], dispensable: Iterable[str], width: int | None
+) -> list[list[str]]:
     """Leave out columns, named in the first row, in the given order until the others fit a width.
 
     By default the width is that of the terminal, without a limit where output goes to a file.

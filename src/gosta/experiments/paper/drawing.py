@@ -43,7 +43,9 @@ def make_panels(rows: int, columns: int, height: float = 2.0) -> tuple[Any, Any]
     return figure, figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
 
 
-def draw_history(ax: Any, protocol: str, history: ErrorHistory, against: Against = "iterations") -> None:
+def draw_history(
+    ax: Any, protocol: str, history: ErrorHistory, against: Against = "iterations"
+) -> None:
     """Draw the mean error and a band for the spread over nodes."""
     curve = ErrorCurve(protocol, history.against(against), history.error, history.spread)
     draw_curve(ax, curve, NAMES[protocol], linewidth=1.2)
@@ -71,7 +73,9 @@ def set_limits(ax: Any, histories: Sequence[ErrorHistory]) -> None:
     ax.set_ylim(low / 3, MAX_ERROR)
 
 
-def finish(figure: Any, axes: Any, titles: Sequence[str], x_label: str, row_titles: Sequence[str]) -> None:
+def finish(
+    figure: Any, axes: Any, titles: Sequence[str], x_label: str, row_titles: Sequence[str]
+) -> None:
     """Set scales and labels, and add one legend for all panels."""
     for k, title in enumerate(titles):
         axes[0, k].set_title(title)
@@ -86,14 +90,19 @@ def finish(figure: Any, axes: Any, titles: Sequence[str], x_label: str, row_titl
     figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)
 
 
-def draw_by_graph(histories: ByGraph, title: str, against: Against = "iterations", x_scale: str = "linear") -> Any:
+def draw_by_graph(
+    histories: ByGraph, title: str, against: Against = "iterations", x_scale: str = "linear"
+) -> Any:
     """Draw the histories of all protocols in a panel for each network."""
     figure, axes = make_panels(1, 3, 2.2)
     axes[0, 0].set_xscale(x_scale)
     for ax, by_protocol in zip(axes[0], histories.values(), strict=True):
         for name, history in by_protocol.items():
             draw_history(ax, name, history, against)
-    set_limits(axes[0, 0], [history for by_protocol in histories.values() for history in by_protocol.values()])
+    set_limits(
+        axes[0, 0],
+        [history for by_protocol in histories.values() for history in by_protocol.values()],
+    )
     x_label = "iterations" if against == "iterations" else "numbers sent"
     finish(figure, axes, [GRAPHS[graph] for graph in histories], x_label, [title])
     return figure

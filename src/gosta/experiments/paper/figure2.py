@@ -24,7 +24,11 @@ THEORY_POINTS = 25
 
 def jobs(plan: Plan) -> list[Job]:
     """Return the jobs of both data sets on all three networks."""
-    return [job for subject in (plan.auc, plan.scatter) for job in plan.jobs_by_graph(subject, PROTOCOLS)]
+    return [
+        job
+        for subject in (plan.auc, plan.scatter)
+        for job in plan.jobs_by_graph(subject, PROTOCOLS)
+    ]
 
 
 def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
@@ -38,10 +42,15 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
             errors.append(model.advantage(ours.error, theirs.error))
             spreads.append(model.advantage(ours.spread, theirs.spread))
             gap = theirs.error - ours.error
-            early.append((float(ours.iterations[gap.argmax()]), float(gap.max() / max(gap[0], 1e-3))))
+            early.append(
+                (float(ours.iterations[gap.argmax()]), float(gap.max() / max(gap[0], 1e-3)))
+            )
             ratio = f"{(theirs.error / ours.error)[-1]:.1f}"
             table.append([subject.title, model.GRAPHS[graph], ours.final(), theirs.final(), ratio])
-            numbers[f"{subject.data} {graph}"] = {"gosta-sync": ours.as_json(), "u2": theirs.as_json()}
+            numbers[f"{subject.data} {graph}"] = {
+                "gosta-sync": ours.as_json(),
+                "u2": theirs.as_json(),
+            }
     start = int(ours.iterations[model.FIRST_COMPARED])
     claims = [
         Claim(
@@ -74,7 +83,9 @@ def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     figure, axes = drawing.make_panels(2, 3)
     shown = []
     with progress.bar("theory of figure 2", axes.size) as advance:
-        for ax, (subject, graph) in zip(axes.ravel(), itertools.product(subjects, model.GRAPHS), strict=True):
+        for ax, (subject, graph) in zip(
+            axes.ravel(), itertools.product(subjects, model.GRAPHS), strict=True
+        ):
             for name in PROTOCOLS:
                 shown.append(history_of(plan.job(subject, graph, name)))
                 drawing.draw_history(ax, name, shown[-1])
@@ -82,12 +93,22 @@ def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
             advance(1)
     drawing.add_theory_legend(axes[0, 0], [EXPECTED, BOUND])
     drawing.set_limits(axes[0, 0], shown)
-    drawing.finish(figure, axes, list(model.GRAPHS.values()), "iterations", [subject.title for subject in subjects])
+    drawing.finish(
+        figure,
+        axes,
+        list(model.GRAPHS.values()),
+        "iterations",
+        [subject.title for subject in subjects],
+    )
     return figure
 
 
-def _draw_theory(ax: Any, plan: Plan, subject: model.Subject, graph: str, iterations: Floats) -> None:
-    setting = make_setting("gosta-sync", subject.rows, subject.statistic, graph, plan.seed, subject.options)
+def _draw_theory(
+    ax: Any, plan: Plan, subject: model.Subject, graph: str, iterations: Floats
+) -> None:
+    setting = make_setting(
+        "gosta-sync", subject.rows, subject.statistic, graph, plan.seed, subject.options
+    )
     times = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
     drawing.draw_theory(ax, "gosta-sync", times, error_curves(setting, times, predicted=False))
 

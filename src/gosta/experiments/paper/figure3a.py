@@ -31,7 +31,9 @@ def sizes(plan: Plan) -> list[int]:
     """Return numbers of nodes from 50 to all rows, each about twice the one before."""
     last = len(plan.scatter.rows)
     doublings = max(1, round(np.log2(last / FEWEST_NODES)))
-    return sorted({round(float(n)) for n in np.geomspace(min(FEWEST_NODES, last), last, doublings + 1)})
+    return sorted(
+        {round(float(n)) for n in np.geomspace(min(FEWEST_NODES, last), last, doublings + 1)}
+    )
 
 
 def jobs(plan: Plan) -> list[Job]:
@@ -46,14 +48,20 @@ def _job(plan: Plan, n: int, protocol: str) -> Job:
 def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     """Compare how the iterations to 20 % error grow with the size."""
     nodes = sizes(plan)
-    times = {name: [history_of(_job(plan, n, name)).first_below(ERROR) for n in nodes] for name in PROTOCOLS}
+    times = {
+        name: [history_of(_job(plan, n, name)).first_below(ERROR) for n in nodes]
+        for name in PROTOCOLS
+    }
     if not np.isfinite(list(times.values())).all():
         raise NumericalError(
             f"{plan.scatter.title}: {percent(ERROR)} error is not reached within {ITERATIONS_PER_NODE} times as "
             "many iterations as nodes; take data that depend less on a few rows"
         )
     pairs = list(zip(times["gosta-sync"], times["u2"], strict=True))
-    gaps, ratios = [theirs - ours for ours, theirs in pairs], [theirs / ours for ours, theirs in pairs]
+    gaps, ratios = (
+        [theirs - ours for ours, theirs in pairs],
+        [theirs / ours for ours, theirs in pairs],
+    )
     table = [["n", "GoSta-sync", "U2-gossip", "U2 / GoSta"]]
     for n, (ours, theirs), ratio in zip(nodes, pairs, ratios, strict=True):
         table.append([f"{n:,}", f"{ours:,.0f}", f"{theirs:,.0f}", f"{ratio:.1f}"])
@@ -86,7 +94,14 @@ def draw(plan: Plan, _history_of: HistoryOf, findings: Findings) -> Any:
         style = {"marker": marker(name), "markersize": 3.5, "color": colour, "linewidth": 1.2}
         ax.plot(nodes, times, label=drawing.NAMES[name], **style)
         exchanges = [
-            predict("complete", name, ERROR, subject.rows.head(n), subject.statistic, options=subject.options).exchanges
+            predict(
+                "complete",
+                name,
+                ERROR,
+                subject.rows.head(n),
+                subject.statistic,
+                options=subject.options,
+            ).exchanges
             for n in nodes
         ]
         iterations = np.array(exchanges) / find(name).draws

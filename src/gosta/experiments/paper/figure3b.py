@@ -24,9 +24,13 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     table = [["network", "GoSta-sync", "GoSta-async", "largest ratio"]]
     numbers: dict[str, Any] = {}
     ratios = []
-    for graph, histories in model.histories_by_graph(plan, history_of, PROTOCOLS, ITERATIONS).items():
+    for graph, histories in model.histories_by_graph(
+        plan, history_of, PROTOCOLS, ITERATIONS
+    ).items():
         one, other = histories.values()
-        difference = np.abs(np.log(one.error[model.FIRST_COMPARED :] / other.error[model.FIRST_COMPARED :]))
+        difference = np.abs(
+            np.log(one.error[model.FIRST_COMPARED :] / other.error[model.FIRST_COMPARED :])
+        )
         ratios.append(float(np.exp(difference.max())))
         table.append([model.GRAPHS[graph], one.final(), other.final(), f"{ratios[-1]:.2f}"])
         numbers[graph] = {name: history.as_json() for name, history in histories.items()}
@@ -41,7 +45,9 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     """Draw a panel for each network."""
-    return drawing.draw_by_graph(model.histories_by_graph(plan, history_of, PROTOCOLS, ITERATIONS), plan.scatter.title)
+    return drawing.draw_by_graph(
+        model.histories_by_graph(plan, history_of, PROTOCOLS, ITERATIONS), plan.scatter.title
+    )
 
 
 EXPERIMENT = Experiment("GoSta-sync and GoSta-async", jobs, evaluate, draw)

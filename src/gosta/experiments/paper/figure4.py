@@ -34,7 +34,9 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
         table.append([model.GRAPHS[graph], ours.final(), theirs.final(), f"{ratios[-1]:.2f}"])
         numbers[graph] = {name: history.as_json() for name, history in histories.items()}
     ratio_text = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    end_text, average_text = (", ".join(f"{100 * one:.1f}" for one in values) for values in (at_end, on_average))
+    end_text, average_text = (
+        ", ".join(f"{100 * one:.1f}" for one in values) for values in (at_end, on_average)
+    )
     first = max(ahead_until)
     flooding_ahead = f"{int(ours.iterations[first - 1]):,}" if first else "none"
     claims = [
@@ -68,7 +70,9 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     """Draw a panel for each network."""
-    return drawing.draw_by_graph(model.histories_by_graph(plan, history_of, PROTOCOLS), plan.scatter.title)
+    return drawing.draw_by_graph(
+        model.histories_by_graph(plan, history_of, PROTOCOLS), plan.scatter.title
+    )
 
 
 EXPERIMENT = Experiment("GoSta-async and gossip-flooding", jobs, evaluate, draw)

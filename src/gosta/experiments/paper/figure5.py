@@ -39,18 +39,24 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     table = [["network", "GoSta-async at the end", "catches up after (numbers sent)"]]
     numbers: dict[str, Any] = {"master-node": master.as_json()}
     caught_up, master_ahead = [], []
-    for graph, histories in model.histories_by_graph(plan, history_of, ["gosta-async"], ITERATIONS).items():
+    for graph, histories in model.histories_by_graph(
+        plan, history_of, ["gosta-async"], ITERATIONS
+    ).items():
         ours = histories["gosta-async"]
         error = np.interp(master.units, ours.units, ours.error, left=1.0)
         behind = np.flatnonzero(master.error < error)
-        master_ahead.append(bool(len(behind)) and bool(master.units[behind[0]] < EARLY * master.units[-1]))
+        master_ahead.append(
+            bool(len(behind)) and bool(master.units[behind[0]] < EARLY * master.units[-1])
+        )
         last = int(behind[-1]) + 1 if len(behind) else 0
         caught_up.append(float(master.units[last]) if last < len(error) else float("inf"))
         after = f"{caught_up[-1]:,.0f}" if caught_up[-1] < np.inf else "never"
         table.append([model.GRAPHS[graph], ours.final(), after])
         numbers[graph] = {"gosta-async": ours.as_json()}
     table.append(["master-node", master.final(), ""])
-    when = ", ".join(f"{units / 1e6:.2f} million" if units < np.inf else "never" for units in caught_up)
+    when = ", ".join(
+        f"{units / 1e6:.2f} million" if units < np.inf else "never" for units in caught_up
+    )
     claims = [
         Claim(
             "A master node is ahead early on.",

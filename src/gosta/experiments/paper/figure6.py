@@ -28,7 +28,9 @@ SORTED_SHARE = 5  # one run in so many with sorted rows
 CHECKPOINTS = 100
 ERROR = 0.01
 LEAST_FACTOR = 6  # by which exchanges are to be fewer on each network
-FIRST_PER_NODE = 4  # exchanges of a node after which errors are compared; before, few rows are counted
+FIRST_PER_NODE = (
+    4  # exchanges of a node after which errors are compared; before, few rows are counted
+)
 ON_NETWORKS = "on complete, Watts-Strogatz and grid"
 RANDOM_PAIRS = (
     f"It is so only where the error is below {percent(ERROR)}. There nodes agree with each other, and the remaining "
@@ -50,33 +52,50 @@ def _job(plan: Plan, graph: str, protocol: str) -> Job:
         last = len(plan.scatter.rows) - 1  # with all rows there is no error
         return plan.job(plan.scatter, "complete", protocol, last, spacing="log")
     iterations = LONG_ITERATIONS.get(protocol, model.ITERATIONS)
-    return plan.job(plan.scatter, graph, protocol, iterations, spacing="log", checkpoints=CHECKPOINTS)
+    return plan.job(
+        plan.scatter, graph, protocol, iterations, spacing="log", checkpoints=CHECKPOINTS
+    )
 
 
 def _sorted_job(plan: Plan, graph: str, protocol: str) -> Job:
     iterations = SORTED_ITERATIONS[protocol]
     fewer = replace(plan, runs=max(1, plan.runs // SORTED_SHARE))
-    return fewer.job(plan.sorted_scatter, graph, protocol, iterations, spacing="log", checkpoints=CHECKPOINTS)
+    return fewer.job(
+        plan.sorted_scatter, graph, protocol, iterations, spacing="log", checkpoints=CHECKPOINTS
+    )
 
 
 def _histories(plan: Plan, history_of: HistoryOf) -> tuple[model.ByGraph, model.ByGraph]:
     """Return the histories with shuffled and with sorted rows."""
-    shuffled = {graph: {name: history_of(_job(plan, graph, name)) for name in PROTOCOLS} for graph in model.GRAPHS}
-    ordered = {graph: {name: history_of(_sorted_job(plan, graph, name)) for name in FAST} for graph in model.GRAPHS}
+    shuffled = {
+        graph: {name: history_of(_job(plan, graph, name)) for name in PROTOCOLS}
+        for graph in model.GRAPHS
+    }
+    ordered = {
+        graph: {name: history_of(_sorted_job(plan, graph, name)) for name in FAST}
+        for graph in model.GRAPHS
+    }
     return shuffled, ordered
 
 
 def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     """Compare the exchanges and the numbers sent until the error is 1 %."""
     shuffled, ordered = _histories(plan, history_of)
-    table = [[f"exchanges, and numbers sent, to {percent(ERROR)} error", "rows", *model.GRAPHS.values()]]
+    table = [
+        [f"exchanges, and numbers sent, to {percent(ERROR)} error", "rows", *model.GRAPHS.values()]
+    ]
     numbers: dict[str, Any] = {}
     for rows, histories in (("shuffled", shuffled), ("sorted", ordered)):
         for name in next(iter(histories.values())):
             cells = [_cell(name, by_protocol[name]) for by_protocol in histories.values()]
             table.append([drawing.NAMES[name], rows, *cells])
-        numbers[rows] = {g: {name: each.as_json() for name, each in by.items()} for g, by in histories.items()}
-        numbers[rows] |= {"exchanges": _firsts(histories, "iterations"), "sent": _firsts(histories, "units")}
+        numbers[rows] = {
+            g: {name: each.as_json() for name, each in by.items()} for g, by in histories.items()
+        }
+        numbers[rows] |= {
+            "exchanges": _firsts(histories, "iterations"),
+            "sent": _firsts(histories, "units"),
+        }
     claims = [
         _fewer_exchanges("", shuffled),
         _fewer_exchanges("With rows sorted by class, so that neighbours are alike, ", ordered),
@@ -88,8 +107,13 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def _firsts(histories: model.ByGraph, axis: model.Against) -> dict[str, dict[str, float | None]]:
     """Return where each history is first below 1 %; None if nowhere."""
-    found = {g: {name: each.first_below(ERROR, axis) for name, each in by.items()} for g, by in histories.items()}
-    return {g: {name: None if isnan(at) else at for name, at in by.items()} for g, by in found.items()}
+    found = {
+        g: {name: each.first_below(ERROR, axis) for name, each in by.items()}
+        for g, by in histories.items()
+    }
+    return {
+        g: {name: None if isnan(at) else at for name, at in by.items()} for g, by in found.items()
+    }
 
 
 def _cell(name: str, history: model.ErrorHistory) -> str:
@@ -104,7 +128,9 @@ def _millions(numbers: Sequence[float]) -> str:
 
 
 def _fewer_exchanges(where: str, histories: model.ByGraph) -> Claim:
-    (ratios, text), (_, than_tracking) = (_ratios(histories, name) for name in ("gosta-async", "tracking"))
+    (ratios, text), (_, than_tracking) = (
+        _ratios(histories, name) for name in ("gosta-async", "tracking")
+    )
     what = f"needs at least {LEAST_FACTOR} times fewer exchanges than GoSta-async to {percent(ERROR)} error."
     measured = f"{text} times fewer {ON_NETWORKS}; {than_tracking} times fewer than tracking"
     sentence = f"{where or 'The default protocol '}{'it ' * bool(where)}{what}"
@@ -151,13 +177,19 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
         sent = {name: history.first_below(ERROR, "units") for name, history in by_protocol.items()}
         ours, *others = sent.values()
         ends = [float(history.units[-1]) for history in by_protocol.values()][1:]
-        first.append(ours < min(end if isnan(at) else at for at, end in zip(others, ends, strict=True)))
+        first.append(
+            ours < min(end if isnan(at) else at for at, end in zip(others, ends, strict=True))
+        )
         arrived.append(ours)
         next_best.append(min((at for at in others if not isnan(at)), default=nan))
         for name, at in sent.items():
             if isnan(at):
-                unfinished.setdefault(drawing.NAMES[name], []).append(100 * float(by_protocol[name].error[-1]))
-    ends_at = "; ".join(f"{name} ends at {model.range_text(errors)} %" for name, errors in unfinished.items())
+                unfinished.setdefault(drawing.NAMES[name], []).append(
+                    100 * float(by_protocol[name].error[-1])
+                )
+    ends_at = "; ".join(
+        f"{name} ends at {model.range_text(errors)} %" for name, errors in unfinished.items()
+    )
     return Claim(
         f"For the numbers it sends, too, it is the first at {percent(ERROR)} error.",
         f"after {_millions(arrived)} numbers {ON_NETWORKS}, the next after {_millions(next_best)}{'; ' * bool(ends_at)}"
@@ -179,11 +211,17 @@ def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
                 width = 2.2 if name == "gosta-sync" else 1.2  # visible below GoSta-async
                 ax.lines[-1].set(zorder=3 - k / len(PROTOCOLS), linewidth=width)
             ax.axhline(ERROR, color="0.3", linewidth=0.6)
-    drawing.set_limits(axes[0, 0], [each for by in (*shuffled.values(), *ordered.values()) for each in by.values()])
+    drawing.set_limits(
+        axes[0, 0], [each for by in (*shuffled.values(), *ordered.values()) for each in by.values()]
+    )
     titles = plan.scatter.title, "the same, rows sorted by class"
-    drawing.finish(figure, axes, [model.GRAPHS[graph] for graph in shuffled], "numbers sent", titles)
+    drawing.finish(
+        figure, axes, [model.GRAPHS[graph] for graph in shuffled], "numbers sent", titles
+    )
     axes[0, 0].set_xlim(left=plan.scatter.x.size)
     return figure
 
 
-EXPERIMENT = Experiment("The default protocol, which is not in the paper, and all others", jobs, evaluate, draw)
+EXPERIMENT = Experiment(
+    "The default protocol, which is not in the paper, and all others", jobs, evaluate, draw
+)

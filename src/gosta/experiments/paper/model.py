@@ -23,7 +23,11 @@ from gosta.statistics import find as find_statistic
 from gosta.statistics.definition import Options
 from gosta.views.numbers import percent
 
-GRAPHS = {"complete": "complete graph", "watts-strogatz": "Watts–Strogatz", "torus": "two-dimensional grid"}
+GRAPHS = {
+    "complete": "complete graph",
+    "watts-strogatz": "Watts–Strogatz",
+    "torus": "two-dimensional grid",
+}
 ITERATIONS = 200_000
 CHECKPOINTS = 200
 FIRST_COMPARED = 5  # checkpoints before this one are too early to compare protocols
@@ -73,7 +77,9 @@ class Plan:
     @property
     def loaded(self) -> Loaded:
         """Data that jobs refer to by name, with rows in the order of this plan."""
-        return {("data", each.data): each.rows for each in (self.scatter, self.auc, self.sorted_scatter)}
+        return {
+            ("data", each.data): each.rows for each in (self.scatter, self.auc, self.sorted_scatter)
+        }
 
     @cached_property
     def sorted_scatter(self) -> Subject:
@@ -108,9 +114,13 @@ class Plan:
         }
         return Job(settings, {"rows": subject.digest})
 
-    def jobs_by_graph(self, subject: Subject, protocols: Sequence[str], iterations: int = ITERATIONS) -> list[Job]:
+    def jobs_by_graph(
+        self, subject: Subject, protocols: Sequence[str], iterations: int = ITERATIONS
+    ) -> list[Job]:
         """Return the jobs of some protocols on all three networks."""
-        return [self.job(subject, graph, name, iterations) for graph in GRAPHS for name in protocols]
+        return [
+            self.job(subject, graph, name, iterations) for graph in GRAPHS for name in protocols
+        ]
 
 
 class ErrorHistory(NamedTuple):
@@ -155,7 +165,9 @@ def histories_by_graph(
 ) -> ByGraph:
     """Return the histories of some protocols on all three networks, for the cluster scatter."""
     return {
-        graph: {name: history_of(plan.job(plan.scatter, graph, name, iterations)) for name in protocols}
+        graph: {
+            name: history_of(plan.job(plan.scatter, graph, name, iterations)) for name in protocols
+        }
         for graph in GRAPHS
     }
 

@@ -13,7 +13,11 @@ from gosta.runtime.files import write_atomically
 
 
 def write(
-    plan: Plan, completed: Sequence[CompletedExperiment], order: Sequence[str], numpy_seconds: float, folder: Path
+    plan: Plan,
+    completed: Sequence[CompletedExperiment],
+    order: Sequence[str],
+    numpy_seconds: float,
+    folder: Path,
 ) -> None:
     """Write results.md and results.json into the folder, with experiments in the order of their names.
 
@@ -27,7 +31,9 @@ def write(
         "data": {subject.statistic: subject.digest for subject in (plan.scatter, plan.auc)},
         "stand_in": plan.uses_stand_in,
     }
-    known = _read_earlier(folder / "results.json", settings) | {each.name: _entry(each) for each in completed}
+    known = _read_earlier(folder / "results.json", settings) | {
+        each.name: _entry(each) for each in completed
+    }
     entries = {name: known[name] for name in order if name in known}
     seconds = {each.name: each.seconds for each in completed}
     write_atomically(folder / "results.md", _markdown(plan, entries, seconds, numpy_seconds))
@@ -47,7 +53,11 @@ def _read_earlier(file: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _entry(completed: CompletedExperiment) -> dict[str, Any]:
     """Return the JSON of an experiment, which depends on the settings only, not on where or how fast it was run."""
     claims = [
-        {**claim._asdict(), "agrees": bool(claim.agrees), "finding": "" if claim.agrees else claim.finding}
+        {
+            **claim._asdict(),
+            "agrees": bool(claim.agrees),
+            "finding": "" if claim.agrees else claim.finding,
+        }
         for claim in completed.findings.claims
     ]
     return {
@@ -60,7 +70,9 @@ def _entry(completed: CompletedExperiment) -> dict[str, Any]:
     }
 
 
-def _markdown(plan: Plan, entries: Mapping[str, Any], seconds: Mapping[str, float], numpy_seconds: float) -> str:
+def _markdown(
+    plan: Plan, entries: Mapping[str, Any], seconds: Mapping[str, float], numpy_seconds: float
+) -> str:
     claims = [claim for entry in entries.values() for claim in entry["claims"]]
     agreeing = count_agreeing([(claim.get("is_ours", False), claim["agrees"]) for claim in claims])
     total = sum(entry["iterations"] for entry in entries.values())
@@ -100,15 +112,23 @@ def count_agreeing(claims: Sequence[tuple[bool, bool]]) -> str:
     >>> count_agreeing([(False, True), (False, False), (True, True)])
     'Of 2 claims of the paper 1 agree, of 1 of ours 1'
     """
-    paper, ours = ([agrees for is_ours, agrees in claims if is_ours == wanted] for wanted in (False, True))
+    paper, ours = (
+        [agrees for is_ours, agrees in claims if is_ours == wanted] for wanted in (False, True)
+    )
     text = f"Of {len(paper)} claims of the paper {sum(paper)} agree, of {len(ours)} of ours {sum(ours)}"
     return text if paper and ours else f"Of {len(claims)} claims {sum(paper) + sum(ours)} agree"
 
 
 def describe_data(plan: Plan) -> str:
     """Return the names and sizes of the data as text."""
-    one, other = (f"{subject.data} ({len(subject.rows):,} rows)" for subject in (plan.scatter, plan.auc))
-    return f"{one}, a stand-in for the paper's two data sets" if plan.uses_stand_in else f"{one} and {other}"
+    one, other = (
+        f"{subject.data} ({len(subject.rows):,} rows)" for subject in (plan.scatter, plan.auc)
+    )
+    return (
+        f"{one}, a stand-in for the paper's two data sets"
+        if plan.uses_stand_in
+        else f"{one} and {other}"
+    )
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -16,7 +16,13 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, unknown
 from gosta.experiments.paper import figure2, figure3a, figure3b, figure4, figure5, figure6, table1
 from gosta.experiments.paper.drawing import STYLE
-from gosta.experiments.paper.model import CompletedExperiment, ErrorHistory, HistoryOf, Plan, Subject
+from gosta.experiments.paper.model import (
+    CompletedExperiment,
+    ErrorHistory,
+    HistoryOf,
+    Plan,
+    Subject,
+)
 from gosta.experiments.run import Outcome, run_study
 from gosta.experiments.study import LARGEST, Job, Study
 from gosta.runtime.extras import require
@@ -48,11 +54,18 @@ def make_plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
     first, second = (_rectangular(one.shuffle(seed)) if data else one.shuffle(seed) for one in rows)
     titles = [TITLES.get(one.name, one.name) for one in (first, second)]
     # The paper divides the AUC by known class sizes: so does the Mann-Whitney count, but for a constant factor.
-    scatter = Subject(first, "within-cluster-scatter", f"cluster scatter, {titles[0]}", {"centroids": "class-means"})
+    scatter = Subject(
+        first,
+        "within-cluster-scatter",
+        f"cluster scatter, {titles[0]}",
+        {"centroids": "class-means"},
+    )
     auc = Subject(second, "mann-whitney", f"AUC, {titles[1]}")
     for subject in (scatter, auc):
         if gosta.exact(subject.rows, subject.statistic, **subject.options) == 0:
-            raise DataError(f"{subject.statistic} of {subject.data} is 0: there is no relative error; take other data")
+            raise DataError(
+                f"{subject.statistic} of {subject.data} is 0: there is no relative error; take other data"
+            )
     return Plan(scatter, auc, runs, seed)
 
 
@@ -61,7 +74,9 @@ def _rectangular(rows: Data) -> Data:
     for n in range(len(rows), 8, -1):
         if any(n % side == 0 and 2 * side * side > n for side in range(3, int(n**0.5) + 1)):
             return rows.head(n)
-    raise DataError(f"data = {rows.name!r} has {len(rows)} rows; networks of the three kinds need at least 9")
+    raise DataError(
+        f"data = {rows.name!r} has {len(rows)} rows; networks of the three kinds need at least 9"
+    )
 
 
 def select(names: Sequence[str]) -> list[str]:
@@ -72,7 +87,9 @@ def select(names: Sequence[str]) -> list[str]:
     return [name for name in EXPERIMENTS if not names or name in names]
 
 
-def reproduce(plan: Plan, names: Sequence[str], folder: Path, run: Run = run_study) -> Iterator[CompletedExperiment]:
+def reproduce(
+    plan: Plan, names: Sequence[str], folder: Path, run: Run = run_study
+) -> Iterator[CompletedExperiment]:
     """Run experiments one after the other; simulations whose results are in the folder are not run again."""
     for name in names:
         start = time.perf_counter()
@@ -106,7 +123,9 @@ def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, run: Run) -> HistoryOf:
     def history_of(job: Job) -> ErrorHistory:
         table = outcome.results.read(job)
         if table is None:
-            raise InputError(f"{job}: its results in {folder} cannot be read; remove them and try again")
+            raise InputError(
+                f"{job}: its results in {folder} cannot be read; remove them and try again"
+            )
         columns = (table[name].to_numpy() for name in ("iteration", "error", "spread", "units"))
         return ErrorHistory(*(np.asarray(column, dtype=np.float64) for column in columns))
 

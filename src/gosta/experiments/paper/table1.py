@@ -17,7 +17,10 @@ GAPS_OF_THE_PAPER = {
     1260: {"complete": 7.94e-4, "watts-strogatz": 5.49e-5, "torus": 6.03e-6},
 }
 RANDOM_GRAPHS = 50  # Watts-Strogatz graphs of each size
-DATA_OF_THE_PAPER = {"wine-quality-red": (1599, 12, 11), "svmguide3": (1260, 23, 2)}  # rows, numbers, classes
+DATA_OF_THE_PAPER = {
+    "wine-quality-red": (1599, 12, 11),
+    "svmguide3": (1260, 23, 2),
+}  # rows, numbers, classes
 MARKS = range(11)  # that a wine can be given
 
 
@@ -35,7 +38,9 @@ def evaluate(plan: Plan, _history_of: HistoryOf) -> Findings:
                     advance(1)
                 gaps[f"{name} {n}"] = found
                 claims.append(_gap_claim(name, n, paper, found))
-                table.append([GRAPHS[name], f"{n:,}", f"{paper:.2e}", claims[-1].measured.partition(";")[0]])
+                table.append(
+                    [GRAPHS[name], f"{n:,}", f"{paper:.2e}", claims[-1].measured.partition(";")[0]]
+                )
     return Findings(gaps, [*claims, *_network_claims(gaps), *_data_claims(plan)], table)
 
 
@@ -56,7 +61,9 @@ def _gap_claim(name: str, n: int, paper: float, gaps: list[float]) -> Claim:
 
 def _network_claims(gaps: Mapping[str, list[float]]) -> list[Claim]:
     n = 1599
-    complete, between, grid = (float(np.median(gaps[f"{name} {n}"])) for name in GAPS_OF_THE_PAPER[n])
+    complete, between, grid = (
+        float(np.median(gaps[f"{name} {n}"])) for name in GAPS_OF_THE_PAPER[n]
+    )
     return [
         Claim(
             "On the complete graph the gap is 1/n.",
@@ -92,7 +99,11 @@ def _data_claims(plan: Plan) -> list[Claim]:
             meant, agrees = f"{classes} classes", agrees and len(labels) == classes
             here += f", in {len(labels)} classes"
         sentence = f"{subject.data} has {n:,} rows of {width} numbers in {meant}."
-        claims.append(Claim(sentence, here, agrees, "The file that is published under this name today differs."))
+        claims.append(
+            Claim(
+                sentence, here, agrees, "The file that is published under this name today differs."
+            )
+        )
     return claims
 
 

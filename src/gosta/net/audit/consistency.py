@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 from gosta.errors import NetworkError
 from gosta.net.protocol.peer import Peer
-from gosta.net.protocol.records import EpochStarted, ExchangeAccepted, ExchangeCompleted, ExchangeConfirmed, Record
+from gosta.net.protocol.records import (
+    EpochStarted,
+    ExchangeAccepted,
+    ExchangeCompleted,
+    ExchangeConfirmed,
+    Record,
+)
 
 AnyExchange = ExchangeAccepted | ExchangeCompleted
 
@@ -64,7 +70,9 @@ def unconfirmed(peers: Mapping[str, Peer], name: str) -> ExchangeAccepted | None
     if accepted is None or accepted.partner not in peers:
         return None
     initiator = peers[accepted.partner]
-    is_completed = initiator.epoch == peers[name].epoch and initiator.completed.get(name) == accepted.id
+    is_completed = (
+        initiator.epoch == peers[name].epoch and initiator.completed.get(name) == accepted.id
+    )
     return accepted if is_completed else None
 
 
@@ -75,7 +83,9 @@ def find_lost_or_duplicated(peers: Mapping[str, Peer]) -> list[str]:
     return sorted({home for home, _ in [*(found - expected), *(expected - found)]})
 
 
-def order_exchanges(records: Mapping[str, Sequence[Record]], peers: Mapping[str, Peer]) -> list[Exchange]:
+def order_exchanges(
+    records: Mapping[str, Sequence[Record]], peers: Mapping[str, Peer]
+) -> list[Exchange]:
     """Return an epoch's exchanges in an order that agrees with all journals; raise `NetworkError` if there is none."""
     remaining: dict[str, list[AnyExchange]] = {}
     for name, own in records.items():
@@ -92,7 +102,10 @@ def order_exchanges(records: Mapping[str, Sequence[Record]], peers: Mapping[str,
         if not isinstance(first, ExchangeCompleted):
             continue
         second = remaining[first.partner][-1] if remaining.get(first.partner) else None
-        if not isinstance(second, ExchangeAccepted) or (second.partner, second.id) != (name, first.id):
+        if not isinstance(second, ExchangeAccepted) or (second.partner, second.id) != (
+            name,
+            first.id,
+        ):
             continue
         is_confirmed = second is not peers[first.partner].accepted
         ordered.append(Exchange(name, first.partner, first, second, is_confirmed))
@@ -101,5 +114,7 @@ def order_exchanges(records: Mapping[str, Sequence[Record]], peers: Mapping[str,
         candidates += [name, first.partner]
     rest = ", ".join(f"{len(own)} of {name}" for name, own in remaining.items() if own)
     if rest:
-        raise NetworkError(f"the journals do not match: the other side lacks exchanges, or has another order: {rest}")
+        raise NetworkError(
+            f"the journals do not match: the other side lacks exchanges, or has another order: {rest}"
+        )
     return ordered

@@ -61,7 +61,9 @@ def read_site(folder: Path) -> Site:
     except GostaError:
         data = ""
     has_list = (folder / MEMBERS_FILE).is_file()
-    members = tuple(one.name for one in read_list(folder / MEMBERS_FILE).list.members) if has_list else ()
+    members = (
+        tuple(one.name for one in read_list(folder / MEMBERS_FILE).list.members) if has_list else ()
+    )
     ledger = _query(folder) if lock.is_running(folder) else _read(folder)
     return Site(config.node.name, data, members, ledger)
 
@@ -80,7 +82,9 @@ def _query(folder: Path) -> list[Disclosure]:
 
 def _read(folder: Path) -> list[Disclosure]:
     if not (folder / JOURNAL_FILE).is_file():
-        raise NetworkError(f"{folder} has no journal: the node was never started, so that no row left this site")
+        raise NetworkError(
+            f"{folder} has no journal: the node was never started, so that no row left this site"
+        )
     journal = Journal(folder / JOURNAL_FILE, read_only=True)
     try:
         return journal.ledger()
@@ -116,5 +120,7 @@ def total_by_row(ledger: Sequence[Disclosure]) -> list[Row]:
         for one in group:
             neighbours[one.shown.neighbour] += one.times
         first, last = min(one.first_time for one in group), max(one.last_time for one in group)
-        found.append(Row(*key, sum(neighbours.values()), dict(sorted(neighbours.items())), first, last))
+        found.append(
+            Row(*key, sum(neighbours.values()), dict(sorted(neighbours.items())), first, last)
+        )
     return found

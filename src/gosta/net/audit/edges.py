@@ -37,7 +37,9 @@ class Coverage(NamedTuple):
     unknown: list[str]
 
 
-def find_edges(records: Mapping[str, Sequence[Record]], peers: Mapping[str, Peer]) -> list[tuple[End, End]]:
+def find_edges(
+    records: Mapping[str, Sequence[Record]], peers: Mapping[str, Peer]
+) -> list[tuple[End, End]]:
     """Return both ends of the edges with exchanges."""
     kept: dict[tuple[str, str], list[AnyExchange]] = {}
     waiting = {name: unconfirmed(peers, name) for name in peers}
@@ -75,7 +77,9 @@ def compare_kept(edges: Sequence[tuple[End, End]]) -> tuple[int, list[str]]:
         count = min(len(first.kept), len(second.kept))
         common += count
         pairs = zip(first.kept[-count:] if count else [], second.kept[-count:], strict=False)
-        if any(one.id != other.id or _is_accepted(one) == _is_accepted(other) for one, other in pairs):
+        if any(
+            one.id != other.id or _is_accepted(one) == _is_accepted(other) for one, other in pairs
+        ):
             wrong.append(f"{second.partner} and {first.partner}")
     return common, wrong
 
@@ -91,7 +95,9 @@ def check_receipts(edges: Sequence[tuple[End, End]]) -> Coverage:
         if receipt is None:
             continue
         signatures, signed = signatures + 1, signed + receipt.exchanges
-        content = wire.signed_receipt(own.peer.identity.network, own.partner, own.peer.name, receipt)
+        content = wire.signed_receipt(
+            own.peer.identity.network, own.partner, own.peer.name, receipt
+        )
         is_genuine = own.peer.trust.verify(own.partner, content, receipt.signature)
         reached = _continue(Transcript(receipt.exchanges, receipt.digest), own, other)
         if reached is None:

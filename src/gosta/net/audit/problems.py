@@ -20,7 +20,9 @@ class Problems:
     def finding(self, claim: str, evidence: str) -> Finding:
         texts = [text for text in (evidence, some(self.wrong)) if text]
         texts += ["not checked: " * bool(texts) + some(self.unknown)] if self.unknown else []
-        return Finding(claim, False if self.wrong else None if self.unknown else True, "; ".join(texts))
+        return Finding(
+            claim, False if self.wrong else None if self.unknown else True, "; ".join(texts)
+        )
 
 
 def some(texts: Sequence[str]) -> str:

@@ -61,7 +61,9 @@ class Release:
 
     report: SumReport
     peers: Mapping[str, SumPeer]
-    unread: Mapping[str, str] = field(default_factory=dict)  # why the journal of a site could not be read
+    unread: Mapping[str, str] = field(
+        default_factory=dict
+    )  # why the journal of a site could not be read
 
     @property
     def id(self) -> tuple[int, str]:
@@ -85,7 +87,11 @@ class Release:
 
     def joined_with_latest_list(self, name: str) -> bool:
         join = said(self.here[name], Join)
-        return self.is_of(self.here[name]) and join is not None and join.list_digest == self.trust.list_digest
+        return (
+            self.is_of(self.here[name])
+            and join is not None
+            and join.list_digest == self.trust.list_digest
+        )
 
     @property
     def tags(self) -> dict[str, bytes]:
@@ -138,16 +144,27 @@ class Release:
     def wanted_rounds(self) -> tuple[Round, ...]:
         """What is to be added up in each round, as the settings say; only the first one if its total is none."""
         layout, total = self.source.layout, self.report.first_total
-        has_total = len(total) == 8 * layout.size and bool(np.isfinite(np.frombuffer(total, dtype="<f8")).all())
-        second = layout if layout.next_round is None or not has_total else site.layout_of_round(layout, total)
+        has_total = len(total) == 8 * layout.size and bool(
+            np.isfinite(np.frombuffer(total, dtype="<f8")).all()
+        )
+        second = (
+            layout
+            if layout.next_round is None or not has_total
+            else site.layout_of_round(layout, total)
+        )
         layouts = dict.fromkeys((layout, second))
-        noise = [choose_noise(self.source.settings, one, len(self.report.participants)) for one in layouts]
+        noise = [
+            choose_noise(self.source.settings, one, len(self.report.participants))
+            for one in layouts
+        ]
         return tuple(Round(k, *one) for k, one in enumerate(zip(layouts, noise, strict=True), 1))
 
     @property
     def has_other_settings(self) -> bool:
         """Whether the settings of today are not those of the release."""
-        return self.report.settings not in {peer.identity.fingerprint for peer in self.peers.values()}
+        return self.report.settings not in {
+            peer.identity.fingerprint for peer in self.peers.values()
+        }
 
     @cached_property
     def differences(self) -> list[str]:
@@ -165,7 +182,9 @@ class Release:
         reported = {name: getattr(report, name) for name in wanted}
         wanted["rounds"], reported["rounds"] = len(self.wanted_rounds), self.round_count
         return [
-            f"{name} {reported[name]}, by the settings {one}" for name, one in wanted.items() if reported[name] != one
+            f"{name} {reported[name]}, by the settings {one}"
+            for name, one in wanted.items()
+            if reported[name] != one
         ]
 
     @property
@@ -193,8 +212,14 @@ class Release:
             own, noise = self.own_sums(name, current)
             sums, drawn = sums + own, drawn + noise
         is_last = current.number == len(self.rounds)
-        words = _whole(self.report.vector) if is_last else _counted(self.report.first_total, current.noise.bits)
-        return Recomputed(current, words if words is not None and len(words) == size else None, sums, drawn)
+        words = (
+            _whole(self.report.vector)
+            if is_last
+            else _counted(self.report.first_total, current.noise.bits)
+        )
+        return Recomputed(
+            current, words if words is not None and len(words) == size else None, sums, drawn
+        )
 
     def own_sums(self, name: str, current: Round) -> tuple[Words, Words]:
         """Return a participant's sums over its snapshot, and its share of the noise."""
@@ -208,7 +233,9 @@ class Release:
         x = np.concatenate([self.snapshots[name].x for name in self.report.participants])
         values = exact_values(self.rounds[-1].layout, x)
         if len(values) != len(self.report.results):
-            raise NetworkError(f"{len(self.report.results)} results are reported, and there are {len(values)}")
+            raise NetworkError(
+                f"{len(self.report.results)} results are reported, and there are {len(values)}"
+            )
         return list(zip(self.report.results, values, strict=True))
 
 
@@ -219,7 +246,11 @@ def _whole(vector: bytes) -> Words | None:
 def _counted(total: bytes, bits: int) -> Words | None:
     """Return a total in units of features as whole numbers of grid units; None if it is none."""
     values = np.frombuffer(total, dtype="<f8").astype(np.float64) * 2.0**bits
-    is_whole = np.isfinite(values).all() and (np.abs(values) < MOST_WORDS).all() and (np.rint(values) == values).all()
+    is_whole = (
+        np.isfinite(values).all()
+        and (np.abs(values) < MOST_WORDS).all()
+        and (np.rint(values) == values).all()
+    )
     return values.astype(np.int64).view(np.uint64) if is_whole else None
 
 

@@ -14,7 +14,9 @@ class Replay(NamedTuple):
     exchanges: int
     nodes: int
     differing: list[str]
-    waiting: list[str]  # nodes that wait for the confirmation of their last exchange, and are not compared
+    waiting: list[
+        str
+    ]  # nodes that wait for the confirmation of their last exchange, and are not compared
 
 
 def replay(journals: Journals) -> Replay:
@@ -30,5 +32,9 @@ def replay(journals: Journals) -> Replay:
     behind = {one.responder for one in exchanges if not one.is_confirmed}
     compared = {name: node for name, node in nodes.items() if name not in behind}
     peers = journals.peers
-    differing = [name for name, node in compared.items() if node.snapshot() != peers[name].estimator.snapshot()]
+    differing = [
+        name
+        for name, node in compared.items()
+        if node.snapshot() != peers[name].estimator.snapshot()
+    ]
     return Replay(len(exchanges), len(compared), differing, sorted(behind))

@@ -54,7 +54,9 @@ class Journals(NamedTuple):
         """Return all exchanges of the epoch, in an order that agrees with every journal."""
         if self.truncated:
             lost = f"{self.truncated[0]} no longer has the first exchanges of this epoch"
-            raise NetworkError(f"{lost}: its journal keeps the last ones only, see keep_exchanges in node.toml")
+            raise NetworkError(
+                f"{lost}: its journal keeps the last ones only, see keep_exchanges in node.toml"
+            )
         return consistency.order_exchanges(self.records, self.peers)
 
 
@@ -71,29 +73,46 @@ def load_journals(folder: Path) -> Journals:
     peers, records = {}, {}
     for name in network.nodes:
         if lock.is_running(folder / name):
-            raise NetworkError(f"{name} is running, and its journal changes; stop the network first")
+            raise NetworkError(
+                f"{name} is running, and its journal changes; stop the network first"
+            )
         _, source, peers[name], journal = load_peer(folder / name)
         records[name] = journal.load_epoch()[1]
         journal.close()
         if source.fingerprint != fingerprint(network.network, folder):
-            raise NetworkError(f"[network] in {name}/node.toml and in network.toml differ; correct one of them")
+            raise NetworkError(
+                f"[network] in {name}/node.toml and in network.toml differ; correct one of them"
+            )
         if peers[name].epoch == 0:
-            raise NetworkError(f"{name} has not started an epoch: it ended right after its start, see its log.jsonl")
+            raise NetworkError(
+                f"{name} has not started an epoch: it ended right after its start, see its log.jsonl"
+            )
         if peers[name].digest != source.digest:
             why = "its files changed after it stopped; restore them, or run the network again first"
-            raise NetworkError(f"{name} has other rows, neighbours or settings than in its last epoch: {why}")
+            raise NetworkError(
+                f"{name} has other rows, neighbours or settings than in its last epoch: {why}"
+            )
     return Journals(network.network, folder / next(iter(peers)), peers, records)
 
 
 def verify(journals: Journals) -> list[Finding]:
     """Return all findings; only the first one if the nodes are in different epochs."""
     epochs = sorted({peer.epoch for peer in journals.peers.values()})
-    same = Finding("all nodes are in one epoch", len(epochs) == 1, f"epoch {', '.join(map(str, epochs))}")
+    same = Finding(
+        "all nodes are in one epoch", len(epochs) == 1, f"epoch {', '.join(map(str, epochs))}"
+    )
     if not same.holds:
         return [same]
     found = edges.find_edges(journals.records, journals.peers)
-    findings = [same, _check_visitors(journals), _check_counts(found), _check_exchanges(journals, found)]
-    if all(peer.trust.members for peer in journals.peers.values()):  # without TLS, nothing is signed
+    findings = [
+        same,
+        _check_visitors(journals),
+        _check_counts(found),
+        _check_exchanges(journals, found),
+    ]
+    if all(
+        peer.trust.members for peer in journals.peers.values()
+    ):  # without TLS, nothing is signed
         findings.append(_check_receipts(found))
     return [*findings, *_check_estimates(journals)]
 
@@ -104,7 +123,9 @@ def _check_visitors(journals: Journals) -> Finding:
     in_transit = [name for name in peers if consistency.unconfirmed(peers, name) is not None]
     copies = {peer.copies for peer in peers.values()} - {1}
     each = "".join(f" nodes, {count} each" for count in copies)
-    evidence = f"{len(peers) - len(wrong)} of {len(peers)}{each}, {len(in_transit)} of them in transit"
+    evidence = (
+        f"{len(peers) - len(wrong)} of {len(peers)}{each}, {len(in_transit)} of them in transit"
+    )
     evidence += f"; wrong: {', '.join(wrong)}" * bool(wrong)
     return Finding("every visitor exists exactly once", not wrong, evidence)
 
@@ -112,7 +133,9 @@ def _check_visitors(journals: Journals) -> Finding:
 def _check_counts(found: Edges) -> Finding:
     claim = "both ends of every edge count the same exchanges, with the same digest of all that was sent"
     wrong = edges.find_different_counts(found)
-    evidence = f"{numbers.count(len(found), 'edge')} with exchanges" + f"; {shorten(wrong)}" * bool(wrong)
+    evidence = f"{numbers.count(len(found), 'edge')} with exchanges" + f"; {shorten(wrong)}" * bool(
+        wrong
+    )
     return Finding(claim, not wrong, evidence)
 
 
@@ -125,11 +148,17 @@ def _check_exchanges(journals: Journals, found: Edges) -> Finding:
             return Finding(claim, False, str(error))
     common, wrong = edges.compare_kept(found)
     total = sum(first.total for first, _ in found)
-    evidence = f"{shorten(journals.truncated)} deleted the first ones (keep_exchanges in node.toml); "
+    evidence = (
+        f"{shorten(journals.truncated)} deleted the first ones (keep_exchanges in node.toml); "
+    )
     if wrong:
-        return Finding(claim, False, evidence + f"{shorten(wrong)} differ in those that both still have")
+        return Finding(
+            claim, False, evidence + f"{shorten(wrong)} differ in those that both still have"
+        )
     return Finding(
-        claim, None, evidence + f"the {common:,} of {total:,} that both sides still have are the same at both"
+        claim,
+        None,
+        evidence + f"the {common:,} of {total:,} that both sides still have are the same at both",
     )
 
 
@@ -140,8 +169,16 @@ def _check_receipts(found: Edges) -> Finding:
     if checked.wrong:
         return Finding(claim, False, f"{evidence}; wrong: {shorten(checked.wrong)}")
     if checked.unknown:
-        return Finding(claim, None, f"{evidence}; exchanges after them were deleted: {shorten(checked.unknown)}")
-    return Finding(claim, True, evidence) if checked.signatures else Finding(claim, None, "nothing is signed yet")
+        return Finding(
+            claim,
+            None,
+            f"{evidence}; exchanges after them were deleted: {shorten(checked.unknown)}",
+        )
+    return (
+        Finding(claim, True, evidence)
+        if checked.signatures
+        else Finding(claim, None, "nothing is signed yet")
+    )
 
 
 def _check_estimates(journals: Journals) -> list[Finding]:
@@ -150,16 +187,25 @@ def _check_estimates(journals: Journals) -> list[Finding]:
     missing = [name for name, report in found.items() if report is None]
     if missing:
         return [Finding("every node has an estimate", False, f"none at {', '.join(missing)}")]
-    reports, estimand = [report for report in found.values() if report is not None], journals.estimand
+    reports, estimand = (
+        [report for report in found.values() if report is not None],
+        journals.estimand,
+    )
     values, exact, findings = np.array([report.value for report in reports]), estimand.value, []
     for k, place in enumerate(estimand.value_places):
         parts = [report.statistics[k] if report.statistics else report for report in reports]
-        errors, expected = relative_errors(values[:, place], exact[place]), [part.expected_error for part in parts]
+        errors, expected = (
+            relative_errors(values[:, place], exact[place]),
+            [part.expected_error for part in parts],
+        )
         known = [error for error in expected if error is not None]
         if len(known) < len(expected):
             tolerance, why = UNKNOWN_TOLERANCE, "too few exchanges for an expected error"
         else:
-            tolerance, why = max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known)), "from the errors that the nodes expect"
+            tolerance, why = (
+                max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known)),
+                "from the errors that the nodes expect",
+            )
         evidence = (
             f"exact {numbers.number(exact[place].tolist())}; error {numbers.error(errors.mean())} on average, "
             f"{numbers.error(errors.max())} at most; tolerance {numbers.error(tolerance)}, {why}"

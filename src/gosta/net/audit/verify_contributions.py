@@ -26,7 +26,9 @@ def check_statements(release: Release, problems: Problems) -> str:
     problems.unknown += release.not_here
     keys = zip(release.report.participants, release.report.keys, strict=True)
     other_keys = [name for name, key in keys if release.trust.keys.get(name) != key]
-    problems.unknown += [f"{name} has another key in the member list of today" for name in other_keys]
+    problems.unknown += [
+        f"{name} has another key in the member list of today" for name in other_keys
+    ]
     joined = {}
     for name, peer in release.here.items():
         if release.is_of(peer):
@@ -38,7 +40,9 @@ def check_statements(release: Release, problems: Problems) -> str:
     _check_keys(joined, problems)
     for number in range(1, 1 + release.round_count):
         _check_round(release, number, joined, problems)
-    found = sum(recompute.said(peer, Part, release.round_count) is not None for peer in joined.values())
+    found = sum(
+        recompute.said(peer, Part, release.round_count) is not None for peer in joined.values()
+    )
     return f"{numbers.count(found, 'contribution')} of {len(release.report.participants)} sites"
 
 
@@ -55,7 +59,9 @@ def _check_own(release: Release, peer: SumPeer, problems: Problems) -> None:
         problems.wrong.append(f"{peer.name} refused to contribute")
 
 
-def _check_signatures(release: Release, peer: SumPeer, join: Join | None, problems: Problems) -> None:
+def _check_signatures(
+    release: Release, peer: SumPeer, join: Join | None, problems: Problems
+) -> None:
     has_same_keys = join is not None and join.list_digest == release.trust.list_digest
     for signed, one in recompute.all_said(peer):
         if not statements.verify(signed, peer.name, peer.identity.network, release.trust):
@@ -69,7 +75,9 @@ def _check_origin(release: Release, joined: Mapping[str, SumPeer], problems: Pro
     """Compare the list of participants with what these say, also if the site that made it takes no part."""
     name = release.report.origin
     origin = release.peers.get(name)
-    roster = recompute.said(origin, Roster) if origin is not None and release.is_of(origin) else None
+    roster = (
+        recompute.said(origin, Roster) if origin is not None and release.is_of(origin) else None
+    )
     if origin is None or roster is None:
         problems.unknown.append(f"the list of participants, which {name} has signed, is not here")
         return
@@ -93,7 +101,9 @@ def _check_keys(joined: Mapping[str, SumPeer], problems: Problems) -> None:
         problems.wrong.append("several sites joined with the same key")
 
 
-def _check_round(release: Release, number: int, joined: Mapping[str, SumPeer], problems: Problems) -> None:
+def _check_round(
+    release: Release, number: int, joined: Mapping[str, SumPeer], problems: Problems
+) -> None:
     parts, commits = dict[str, Part](), dict[str, bytes]()
     for name, peer in joined.items():
         commit, part = recompute.said(peer, Commit, number), recompute.said(peer, Part, number)
@@ -105,27 +115,45 @@ def _check_round(release: Release, number: int, joined: Mapping[str, SumPeer], p
     if len({part.roster for part in parts.values()}) > 1:
         problems.wrong.append("they are for different lists of participants")
     if len(parts) == len(release.report.participants):
-        if {part.commits for part in parts.values()} != {statements.digest_of(list(commits.values()))}:
+        if {part.commits for part in parts.values()} != {
+            statements.digest_of(list(commits.values()))
+        }:
             problems.wrong.append(f"contributions to round {number} are for other commitments")
-        _check_sum(release, number, {name: statements.unpack(part.vector) for name, part in parts.items()}, problems)
+        _check_sum(
+            release,
+            number,
+            {name: statements.unpack(part.vector) for name, part in parts.items()},
+            problems,
+        )
     if not release.differences:
         for name in parts.keys() & release.snapshots.keys():
             _check_mask(release, number, name, statements.unpack(parts[name].vector), problems)
 
 
-def _check_part(release: Release, name: str, commit: Commit, part: Part, problems: Problems) -> None:
+def _check_part(
+    release: Release, name: str, commit: Commit, part: Part, problems: Problems
+) -> None:
     digest, report = recompute.digest(part.vector), release.report
     if (commit.digest, commit.roster) != (digest, part.roster):
-        problems.wrong.append(f"{name} contributed something else to round {part.round} than it had committed to")
-    if part.round == release.round_count and report.parts[report.participants.index(name)] != digest:
+        problems.wrong.append(
+            f"{name} contributed something else to round {part.round} than it had committed to"
+        )
+    if (
+        part.round == release.round_count
+        and report.parts[report.participants.index(name)] != digest
+    ):
         problems.wrong.append(f"{name} has another contribution than the reported one")
 
 
-def _check_sum(release: Release, number: int, vectors: Mapping[str, Words], problems: Problems) -> None:
+def _check_sum(
+    release: Release, number: int, vectors: Mapping[str, Words], problems: Problems
+) -> None:
     """Compare the sum of all contributions to a round, without their pads, with the reported total."""
     report, is_last = release.report, number == release.round_count
     if not is_last and release.differences:
-        problems.unknown.append(f"the total of round {number} in other units: the settings have changed")
+        problems.unknown.append(
+            f"the total of round {number} in other units: the settings have changed"
+        )
         return
     total = report.vector if is_last else report.first_total
     size = len(total) // 8
@@ -138,7 +166,9 @@ def _check_sum(release: Release, number: int, vectors: Mapping[str, Words], prob
     problems.wrong += [f"they do not add up to the total of round {number}"] * (found != total)
 
 
-def _check_mask(release: Release, number: int, name: str, vector: Words, problems: Problems) -> None:
+def _check_mask(
+    release: Release, number: int, name: str, vector: Words, problems: Problems
+) -> None:
     """Check that what a site's contribution has beyond its sums and noise is random in each number."""
     current = release.rounds[number - 1]
     sums, noise = release.own_sums(name, current)

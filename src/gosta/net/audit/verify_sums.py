@@ -37,9 +37,17 @@ from gosta.runtime.arrays import Floats
 from gosta.sketches import StratumResult
 from gosta.views import numbers
 
-SECRET_BYTES, LEAST_VALUES = 32, 8  # of a site, and how many values its bytes have: a random one has more
+SECRET_BYTES, LEAST_VALUES = (
+    32,
+    8,
+)  # of a site, and how many values its bytes have: a random one has more
 LAST_DIGITS = 1e-9  # results that differ by less can be those of another processor
-APART = ("time", "left_out", "results", "rows_of")  # fields of reports that differ between nodes, or are compared apart
+APART = (
+    "time",
+    "left_out",
+    "results",
+    "rows_of",
+)  # fields of reports that differ between nodes, or are compared apart
 ROW_FIELDS = ("rows", "people", "rows_per_person", "rows_of")  # of entries of logs
 
 
@@ -54,14 +62,18 @@ def load_sum_peers(folder: Path) -> tuple[dict[str, SumPeer], dict[str, str]]:
         if not (folder / name / JOURNAL_FILE).is_file():
             continue
         if lock.is_running(folder / name):
-            raise NetworkError(f"{name} is running, and its journal changes; stop the network first")
+            raise NetworkError(
+                f"{name} is running, and its journal changes; stop the network first"
+            )
         try:
             _, peers[name] = load_sum_peer(folder / name)
         except (GostaError, msgspec.MsgspecError) as error:
             unread[name] = f"{name}: {error}"
             continue
         if peers[name].identity.fingerprint != fingerprint(network.network, folder):
-            raise NetworkError(f"[network] in {name}/node.toml and in network.toml differ; correct one of them")
+            raise NetworkError(
+                f"[network] in {name}/node.toml and in network.toml differ; correct one of them"
+            )
     return peers, unread
 
 
@@ -69,7 +81,10 @@ def verify_sums(folder: Path) -> list[Finding]:
     """Return all findings about the last release of a network."""
     peers, unread = load_sum_peers(folder)
     logs = {name: read_log(folder / name) for name in peers}
-    incomplete = {name: find_missing(folder / name, read_node(folder / name / NODE_FILE), logs[name]) for name in peers}
+    incomplete = {
+        name: find_missing(folder / name, read_node(folder / name / NODE_FILE), logs[name])
+        for name in peers
+    }
     heads = [name for name, log in logs.items() if log and not (folder / name / HEAD_FILE).exists()]
     unknown = [f"{name}: {HEAD_FILE}, which says where its log ended, is missing" for name in heads]
     return check_release(peers, incomplete, unread, unknown)
@@ -91,12 +106,18 @@ def check_release(
         missing = Finding("there is a release", None, "no node whose journal is here has one yet")
         unknown = [*unknown, *unread.values()] if peers or unread else ["no journal is here"]
         return [missing, _check_chains(peers, incomplete, unknown)]
-    latest = min(reports, key=lambda one: (-one.epoch, one.origin))  # as nodes follow from one epoch to another
+    latest = min(
+        reports, key=lambda one: (-one.epoch, one.origin)
+    )  # as nodes follow from one epoch to another
     release = Release(latest, peers, unread)
     chains = _check_chains(peers, incomplete, [*unknown, *release.not_here])
     if what := _why_malformed(latest):
         return [Finding("there is a release", False, what), chains]
-    first, *others = [found for claim, check in CLAIMS.items() if (found := _run(claim, check, release)) is not None]
+    first, *others = [
+        found
+        for claim, check in CLAIMS.items()
+        if (found := _run(claim, check, release)) is not None
+    ]
     return [first, chains, *others]
 
 
@@ -109,7 +130,9 @@ def _run(claim: str, check: Check, release: Release) -> Finding | None:
     except GostaError as error:
         problems.unknown.append(str(error))
     except Exception as error:
-        problems.unknown.append(f"something is damaged ({type(error).__name__}: {' '.join(str(error).split())})")
+        problems.unknown.append(
+            f"something is damaged ({type(error).__name__}: {' '.join(str(error).split())})"
+        )
     else:
         if found is None:
             return None
@@ -124,9 +147,7 @@ def _why_malformed(report: SumReport) -> str:
         return f"a report names these participants: {some(names) or 'none'}"
     counts = {"tags": len(report.tags), "keys": len(report.keys), "digests": len(report.parts)}
     if set(counts.values()) != {len(names)}:
-        return (
-            f"a report has {len(names)} participants, {', '.join(f'{count} {what}' for what, count in counts.items())}"
-        )
+        return f"a report has {len(names)} participants, {', '.join(f'{count} {what}' for what, count in counts.items())}"
     return ""
 
 
@@ -142,7 +163,9 @@ def _check_reports(release: Release, problems: Problems) -> str:
             _compare_reports(release, peer, own, problems)
         elif name in report.participants:
             is_known = any(one.event == "release" for one in release.entries(peer))
-            (problems.wrong if is_known else problems.unknown).append(f"{name} has no report of epoch {report.epoch}")
+            (problems.wrong if is_known else problems.unknown).append(
+                f"{name} has no report of epoch {report.epoch}"
+            )
         elif peer.report is not None:
             problems.unknown.append(f"{name} reports epoch {peer.report.epoch}")
     left_out = [name for name in sorted(release.trust.members) if name not in report.participants]
@@ -152,14 +175,20 @@ def _check_reports(release: Release, problems: Problems) -> str:
 
 def _compare_reports(release: Release, peer: SumPeer, own: SumReport, problems: Problems) -> None:
     report, name = release.report, peer.name
-    fields = [one for one in own.__struct_fields__ if one not in APART and getattr(own, one) != getattr(report, one)]
+    fields = [
+        one
+        for one in own.__struct_fields__
+        if one not in APART and getattr(own, one) != getattr(report, one)
+    ]
     same_results = _is_same(own.results, report.results)
     fields += ["results"] * (same_results is False)
     problems.wrong += [f"another {', '.join(fields)} at {name}"] if fields else []
     problems.unknown += [f"the last digits of the results at {name}"] * (same_results is None)
     members, join = peer.trust.members, recompute.said(peer, Join)
     is_same_list = join is not None and join.list_digest == peer.trust.list_digest
-    left_out = [one for one in own.left_out if is_same_list or one in members]  # others have been removed since
+    left_out = [
+        one for one in own.left_out if is_same_list or one in members
+    ]  # others have been removed since
     if left_out != [one for one in sorted(members) if one not in own.participants]:
         what = f"{name} says that {', '.join(own.left_out[:MOST_NAMED]) or 'nobody'} is left out"
         (problems.wrong if release.is_of(peer) and is_same_list else problems.unknown).append(what)
@@ -170,11 +199,14 @@ def _is_same(found: Sequence[StratumResult], wanted: Sequence[StratumResult]) ->
     values, others = _leaves(tuple(found)), _leaves(tuple(wanted))
     if len(values) != len(others):
         return False
-    differing = [(a, b) for a, b in zip(values, others, strict=True) if a != b and not (a != a and b != b)]
+    differing = [
+        (a, b) for a, b in zip(values, others, strict=True) if a != b and not (a != a and b != b)
+    ]
     if not differing:
         return True
     are_near = [
-        isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=LAST_DIGITS) for a, b in differing
+        isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=LAST_DIGITS)
+        for a, b in differing
     ]
     return None if all(are_near) else False
 
@@ -186,15 +218,21 @@ def _leaves(value: object) -> list[object]:
     return [len(value), *(leaf for one in value for leaf in _leaves(one))]
 
 
-def _check_chains(peers: Mapping[str, SumPeer], incomplete: Mapping[str, str], unknown: Sequence[str]) -> Finding:
-    problems = Problems([f"{name}: {incomplete[name]}" for name in peers if incomplete[name]], [*unknown])
+def _check_chains(
+    peers: Mapping[str, SumPeer], incomplete: Mapping[str, str], unknown: Sequence[str]
+) -> Finding:
+    problems = Problems(
+        [f"{name}: {incomplete[name]}" for name in peers if incomplete[name]], [*unknown]
+    )
     evidence = f"{sum(len(peer.log) for peer in peers.values()):,} entries"
     return problems.finding("the log of every site is a chain without gaps", evidence)
 
 
 def _check_logs(release: Release, problems: Problems) -> str:
     problems.unknown += release.not_here
-    problems.unknown += [f"the rows in the log of {name}" for name in release.here if name not in release.snapshots]
+    problems.unknown += [
+        f"the rows in the log of {name}" for name in release.here if name not in release.snapshots
+    ]
     problems.unknown += [f"other settings: {release.differences[0]}"] if release.differences else []
     count = 0
     for name, peer in release.peers.items():
@@ -208,7 +246,11 @@ def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
     entries, own = release.entries(peer), release.reported_by(peer)
     made = [one for one in entries if one.event == "contribution"]
     rounds = range(1, 1 + release.round_count) if peer.name in release.here else []
-    order = [(one.event == "release", one.round) for one in entries if one.event in ("contribution", "release")]
+    order = [
+        (one.event == "release", one.round)
+        for one in entries
+        if one.event in ("contribution", "release")
+    ]
     others = {one.event for one in entries} - {"contribution", "release", "agreement"}
     if made and (others or order != sorted(order)):
         yield f"entries {', '.join(one.event for one in entries)}, which no site with a contribution has in this order"
@@ -228,7 +270,9 @@ def _differing_fields(release: Release, peer: SumPeer, entry: LogEntry) -> list[
     if release.differences or entry.round > release.round_count:
         wanted = msgspec.structs.replace(entry, participants=release.report.participants)
         if entry.round == release.round_count:
-            wanted = msgspec.structs.replace(wanted, layout=release.report.layout, law=release.report.law)
+            wanted = msgspec.structs.replace(
+                wanted, layout=release.report.layout, law=release.report.law
+            )
     else:
         wanted = _wanted_entry(release, peer, entry)
     return [one for one in entry.__struct_fields__ if getattr(entry, one) != getattr(wanted, one)]
@@ -243,14 +287,34 @@ def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
     size, noise_id = 0, ""
     if entry.event == "contribution":
         vector = bytes(8 * (current.layout.size + CHECKS))
-        size = len(msgspec.msgpack.encode(Part(*release.id, peer.name, bytes(16), current.number, bytes(16), vector)))
+        size = len(
+            msgspec.msgpack.encode(
+                Part(*release.id, peer.name, bytes(16), current.number, bytes(16), vector)
+            )
+        )
         noise_id = release.noise_id(current).hex() if current.noise.law != "none" else ""
     announcement = Announcement(*release.id, "", b"")
     wanted = site.make_entry(
-        peer.source, entry.event, entry.time, announcement, *current[:3], rows, names, entry.sent_to, size, "", noise_id
+        peer.source,
+        entry.event,
+        entry.time,
+        announcement,
+        *current[:3],
+        rows,
+        names,
+        entry.sent_to,
+        size,
+        "",
+        noise_id,
     )
     unknown = (
-        [] if peer.name not in names else ROW_FIELDS if rows is None else [] if release.is_of(peer) else ["rows_of"]
+        []
+        if peer.name not in names
+        else ROW_FIELDS
+        if rows is None
+        else []
+        if release.is_of(peer)
+        else ["rows_of"]
     )
     return msgspec.structs.replace(wanted, **{one: getattr(entry, one) for one in unknown})
 
@@ -277,7 +341,9 @@ def _check_totals(release: Release, problems: Problems) -> str:
     for one in release.recomputed:
         _check_rest(release, one, problems)
     sizes = " and ".join(f"{one.round.layout.size:,}" for one in release.recomputed)
-    return f"{sizes} numbers" + ", bit for bit" * (not release.without_snapshot and not problems.wrong)
+    return f"{sizes} numbers" + ", bit for bit" * (
+        not release.without_snapshot and not problems.wrong
+    )
 
 
 def _check_rest(release: Release, found: Recomputed, problems: Problems) -> None:
@@ -287,39 +353,53 @@ def _check_rest(release: Release, found: Recomputed, problems: Problems) -> None
         problems.wrong.append(f"the total of round {number} cannot be one")
     elif not missing:
         count = np.count_nonzero(found.rest)
-        problems.wrong += [f"{count:,} of {layout.size:,} numbers of round {number} differ"] * bool(count)
+        problems.wrong += [f"{count:,} of {layout.size:,} numbers of round {number} differ"] * bool(
+            count
+        )
     else:
         rest = found.rest.view(np.int64) / 2.0**noise.bits
         most = sum(site.largest_rows(release.trust, name) for name in missing)
         if not layout.is_plausible(rest, noise.reach, most):
             who = ", ".join(missing[:MOST_NAMED])
-            problems.wrong.append(f"what remains in round {number} for {who} is no sum over the rows that it may have")
+            problems.wrong.append(
+                f"what remains in round {number} for {who} is no sum over the rows that it may have"
+            )
 
 
 def _check_noise(release: Release, problems: Problems) -> str | None:
     if release.report.law == "none" and not release.source.settings.epsilon:
         return None
     missing, found = release.without_snapshot, list[str]()
-    _check_secrets({name: release.peers[name].memory.secret for name in release.snapshots}, problems)
-    problems.unknown += [f"the sums of {name}, which cannot be told from its noise" for name in missing]
+    _check_secrets(
+        {name: release.peers[name].memory.secret for name in release.snapshots}, problems
+    )
+    problems.unknown += [
+        f"the sums of {name}, which cannot be told from its noise" for name in missing
+    ]
     for one in () if missing else release.recomputed:
         noise = one.round.noise
         sizes = np.abs((one.rest + one.noise).view(np.int64) / 2.0**noise.bits)
         mean, largest = float(sizes.mean()), float(sizes.max())
         low, high = recompute.allowed_mean(noise, len(sizes))
-        text = (
-            f"round {one.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: {low:.3g} to {high:.3g})"
-        )
+        text = f"round {one.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: {low:.3g} to {high:.3g})"
         found.append(f"{text}, {largest:.3g} at most ({noise.reach:.3g})")
         is_of_law = low <= mean <= high and largest <= noise.reach
-        problems.wrong += [f"the noise of round {one.round.number} is of another law"] * (not is_of_law)
+        problems.wrong += [f"the noise of round {one.round.number} is of another law"] * (
+            not is_of_law
+        )
     return "; ".join(found)
 
 
 def _check_secrets(secrets: Mapping[str, bytes], problems: Problems) -> None:
     """Check that noise follows from random numbers which no two sites share."""
-    weak = [name for name, secret in secrets.items() if len(secret) != SECRET_BYTES or len(set(secret)) < LEAST_VALUES]
-    problems.wrong += [f"the secret of {name}, from which its noise follows, is not random" for name in weak]
+    weak = [
+        name
+        for name, secret in secrets.items()
+        if len(secret) != SECRET_BYTES or len(set(secret)) < LEAST_VALUES
+    ]
+    problems.wrong += [
+        f"the secret of {name}, from which its noise follows, is not random" for name in weak
+    ]
     if len(set(secrets.values())) < len(secrets):
         problems.wrong.append("the noise of several sites follows from the same secret")
 
@@ -332,14 +412,22 @@ def _check_files(release: Release, problems: Problems) -> str:
         except GostaError as error:
             problems.unknown.append(f"the file of {name}: {error}")
             continue
-        problems.unknown += [f"the file of {name} has other rows than those contributed"] * (not is_same)
+        problems.unknown += [f"the file of {name} has other rows than those contributed"] * (
+            not is_same
+        )
     return f"{numbers.count(len(release.report.participants) - len(problems.unknown), 'file')} compared"
 
 
 def _check_bounds(release: Release, problems: Problems) -> str:
     trust = release.trust
-    lists = {peer.trust.list_digest for peer in release.peers.values() if peer.trust.serial == trust.serial}
-    problems.wrong += [f"there are {len(lists)} member lists with number {trust.serial}"] * (len(lists) > 1)
+    lists = {
+        peer.trust.list_digest
+        for peer in release.peers.values()
+        if peer.trust.serial == trust.serial
+    }
+    problems.wrong += [f"there are {len(lists)} member lists with number {trust.serial}"] * (
+        len(lists) > 1
+    )
     problems.unknown += release.not_here
     for name in release.here:
         rows, most = release.snapshots.get(name), site.largest_rows(trust, name)
@@ -348,9 +436,13 @@ def _check_bounds(release: Release, problems: Problems) -> str:
         elif name not in trust.members:
             problems.unknown.append(f"{name} is no member any more")
         elif not release.joined_with_latest_list(name):
-            problems.unknown.append(f"{name} contributed by another member list than number {trust.serial}")
+            problems.unknown.append(
+                f"{name} contributed by another member list than number {trust.serial}"
+            )
         elif rows.rows > most:
-            problems.wrong.append(f"{name} contributed {rows.rows:,} rows, and {most:,} are allowed")
+            problems.wrong.append(
+                f"{name} contributed {rows.rows:,} rows, and {most:,} are allowed"
+            )
     return f"member list {trust.serial}"
 
 
@@ -376,14 +468,22 @@ def _check_results(release: Release, problems: Problems) -> str:
 def _reported_totals(release: Release) -> Floats:
     layout, noise = release.rounds[-1].layout, release.rounds[-1].noise
     if len(release.report.vector) != 8 * layout.size:
-        raise NetworkError(f"{layout.size:,} numbers are needed, and the total has {len(release.report.vector) // 8:,}")
+        raise NetworkError(
+            f"{layout.size:,} numbers are needed, and the total has {len(release.report.vector) // 8:,}"
+        )
     return np.asarray(statements.unpack(release.report.vector).view(np.int64) / 2.0**noise.bits)
 
 
 def _wanted_results(release: Release, totals: Floats) -> tuple[StratumResult, ...]:
-    (_, layout, noise, _), least, level = release.rounds[-1], release.report.min_cell, release.source.confidence_level
+    (_, layout, noise, _), least, level = (
+        release.rounds[-1],
+        release.report.min_cell,
+        release.source.confidence_level,
+    )
     found = layout.results(totals, least, noise.variance, level, noise.bits)
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=tuple[StratumResult, ...])  # as it is in a report
+    return msgspec.msgpack.decode(
+        msgspec.msgpack.encode(found), type=tuple[StratumResult, ...]
+    )  # as it is in a report
 
 
 def _check_min_cell(release: Release, problems: Problems) -> None:
@@ -411,7 +511,10 @@ def _check_brackets(release: Release, problems: Problems) -> str | None:
     for one, exact in release.results:
         if exact is not None and not _why_not(release, one, exact):
             checked.append(f"{_title(one)} {numbers.number(exact[:3])}")
-            inside = all(low <= value <= high for low, value, high in zip(one.low, exact, one.high, strict=True))
+            inside = all(
+                low <= value <= high
+                for low, value, high in zip(one.low, exact, one.high, strict=True)
+            )
             problems.wrong += [] if inside else [f"{_title(one)} is outside"]
     return shorten(checked) if checked else None
 
@@ -421,7 +524,9 @@ def _check_others(release: Release, problems: Problems) -> str | None:
     if release.without_snapshot:
         return None
     problems.unknown += [
-        f"{_title(one)}: {why}" for one, exact in release.results if (why := _why_not(release, one, exact))
+        f"{_title(one)}: {why}"
+        for one, exact in release.results
+        if (why := _why_not(release, one, exact))
     ]
     return "" if problems.unknown else None
 

@@ -32,8 +32,14 @@ def find_nodes(folder: Path) -> Agreeing:
     site = None if is_network else read_node(folder / NODE_FILE)
     task = load_network(folder).network if site is None else site.network
     if task.private is None:
-        raise InputError(f"{folder}: this network exchanges rows, not sums: there is nothing to agree about")
-    nodes = {folder / name: name for name in local_nodes(folder)} if site is None else {folder: site.node.name}
+        raise InputError(
+            f"{folder}: this network exchanges rows, not sums: there is nothing to agree about"
+        )
+    nodes = (
+        {folder / name: name for name in local_nodes(folder)}
+        if site is None
+        else {folder: site.node.name}
+    )
     return Agreeing(nodes, task.private.epsilon is not None)
 
 
@@ -42,7 +48,9 @@ def find_leaving(folder: Path) -> tuple[str, bool]:
     site = read_node(folder / NODE_FILE)
     if site.network.private is None:
         why = "this network exchanges rows, of which others may keep those that they have seen"
-        raise InputError(f"{folder}: {why}; stop the node, and have the coordinator run: gosta network remove")
+        raise InputError(
+            f"{folder}: {why}; stop the node, and have the coordinator run: gosta network remove"
+        )
     return site.node.name, site.network.private.epsilon is not None
 
 

@@ -29,7 +29,9 @@ from gosta.net.transport.tls import load_certificate
 from gosta.runtime.files import write_atomically
 
 FOLDER, TRUSTED_FILE, NEXT = "authority", "trusted.pem", "next"
-COORDINATOR_KEY, COORDINATOR_CERT, COORDINATOR_REQUEST = (f"coordinator-{it}.pem" for it in ("key", "cert", "request"))
+COORDINATOR_KEY, COORDINATOR_CERT, COORDINATOR_REQUEST = (
+    f"coordinator-{it}.pem" for it in ("key", "cert", "request")
+)
 PASSPHRASE_VARIABLE = "GOSTA_PASSPHRASE"
 MIN_PASSPHRASE_CHARACTERS = 8
 README = """\
@@ -56,7 +58,9 @@ class Passphrase:
                 text = self._file.read_text(encoding="utf-8")[:10_000].rstrip("\r\n")
             except (OSError, UnicodeDecodeError) as error:
                 why = getattr(error, "strerror", None) or "it is not text"
-                raise InputError(f"passphrase_file = {str(self._file)!r} cannot be read: {why}") from None
+                raise InputError(
+                    f"passphrase_file = {str(self._file)!r} cannot be read: {why}"
+                ) from None
         elif (text := os.environ.get(PASSPHRASE_VARIABLE, "")) == "":
             if not sys.stdin.isatty():
                 where = f"in a terminal, in {PASSPHRASE_VARIABLE} or with --passphrase-file"
@@ -96,28 +100,39 @@ class Authority:
     def certify(self, name: str, key: bytes) -> bytes:
         """Return a certificate for a member's public key."""
         if not self.is_here:
-            raise InputError("the authority must hold cert.pem and key.pem to issue certificates: there is no key.pem")
+            raise InputError(
+                "the authority must hold cert.pem and key.pem to issue certificates: there is no key.pem"
+            )
         if name.lower() == COORDINATOR:
-            raise InputError(f"a node cannot be called {name!r}: that is the name of who signs the member list")
+            raise InputError(
+                f"a node cannot be called {name!r}: that is the name of who signs the member list"
+            )
         return certificates.certify(self.signer, self.network, name, key)
 
     def sign(self, listed: MemberList) -> SignedList:
         if not self.coordinator.cert:
-            hint = (
-                f"have the authority sign {FOLDER}/{COORDINATOR_REQUEST}, then: gosta network sign --certificate FILE"
-            )
+            hint = f"have the authority sign {FOLDER}/{COORDINATOR_REQUEST}, then: gosta network sign --certificate FILE"
             raise InputError(f"the coordinator has no certificate yet; {hint}")
-        return members.sign_list(listed, certificates.load_ed25519(self.coordinator.key), self.coordinator.cert)
+        return members.sign_list(
+            listed, certificates.load_ed25519(self.coordinator.key), self.coordinator.cert
+        )
 
     def with_coordinator_certificate(self, cert: bytes) -> Authority:
-        key = certificates.check_certificate(cert, self.trusted_certificates, self.network, COORDINATOR)
+        key = certificates.check_certificate(
+            cert, self.trusted_certificates, self.network, COORDINATOR
+        )
         if key != certificates.public_bytes(self.coordinator.key):
-            raise InputError(f"the coordinator's certificate is for another key than that in {COORDINATOR_KEY}")
+            raise InputError(
+                f"the coordinator's certificate is for another key than that in {COORDINATOR_KEY}"
+            )
         return replace(self, coordinator=Pair(self.coordinator.key, cert))
 
 
 def make(
-    network: str, own: Path | None = None, passphrase: Passphrase | None = None, encrypt: bool = False
+    network: str,
+    own: Path | None = None,
+    passphrase: Passphrase | None = None,
+    encrypt: bool = False,
 ) -> Authority:
     """Make an authority, or take one from a folder with its cert.pem and, unless it is elsewhere, its key.pem."""
     given, secret = passphrase or Passphrase(), None
@@ -139,9 +154,13 @@ def write(folder: Path, authority: Authority) -> None:
     inside.mkdir(mode=0o700, exist_ok=True)
     write_atomically(inside / "README", README)
     _write_pair(inside, "key.pem", "cert.pem", authority.signer, authority.passphrase)
-    _write_pair(inside, COORDINATOR_KEY, COORDINATOR_CERT, authority.coordinator, authority.passphrase)
+    _write_pair(
+        inside, COORDINATOR_KEY, COORDINATOR_CERT, authority.coordinator, authority.passphrase
+    )
     if not authority.is_here:
-        request = certificates.make_request(authority.coordinator.key, authority.network, COORDINATOR)
+        request = certificates.make_request(
+            authority.coordinator.key, authority.network, COORDINATOR
+        )
         write_atomically(inside / COORDINATOR_REQUEST, request)
     write_atomically(inside / TRUSTED_FILE, authority.ca)
     if authority.following is not None:
@@ -162,8 +181,14 @@ def read(folder: Path, network: str, passphrase: Passphrase | None = None) -> Au
     if (inside / COORDINATOR_KEY).exists():
         pem = (inside / COORDINATOR_KEY).read_bytes()
         is_encrypted = is_encrypted or certificates.is_encrypted(pem)
-        key = certificates.load_ed25519(pem, given.read() if certificates.is_encrypted(pem) else None)
-        cert = (inside / COORDINATOR_CERT).read_bytes() if (inside / COORDINATOR_CERT).exists() else b""
+        key = certificates.load_ed25519(
+            pem, given.read() if certificates.is_encrypted(pem) else None
+        )
+        cert = (
+            (inside / COORDINATOR_CERT).read_bytes()
+            if (inside / COORDINATOR_CERT).exists()
+            else b""
+        )
         coordinator = Pair(certificates.to_pem(key), cert)
     else:
         coordinator = Pair(certificates.make_key(), b"")
@@ -180,7 +205,9 @@ def rotate(
     `own` is the folder of the new authority, in the first step; by default one is made.
     """
     if not authority.is_here:
-        raise InputError("the authority's key is not here: only an authority whose key is here can be replaced")
+        raise InputError(
+            "the authority's key is not here: only an authority whose key is here can be replaced"
+        )
     if authority.following is not None:
         changed = replace(authority, signer=authority.following, following=None)
         return 2, _certify_coordinator(changed)
@@ -195,7 +222,9 @@ def rotate(
     else:
         following = _read_pair(own, passphrase or Passphrase())[0]
         certificates.load_authority(following)
-    return 1, replace(authority, following=following, trusted=(*authority.trusted, _one(following.cert)))
+    return 1, replace(
+        authority, following=following, trusted=(*authority.trusted, _one(following.cert))
+    )
 
 
 def split(pem: bytes) -> tuple[bytes, ...]:
@@ -203,7 +232,9 @@ def split(pem: bytes) -> tuple[bytes, ...]:
     try:
         return tuple(one.public_bytes(Encoding.PEM) for one in x509.load_pem_x509_certificates(pem))
     except ValueError:
-        raise InputError("the authority's certificate cannot be read: a certificate in PEM is needed") from None
+        raise InputError(
+            "the authority's certificate cannot be read: a certificate in PEM is needed"
+        ) from None
 
 
 def texts(pems: Sequence[bytes]) -> tuple[str, ...]:
@@ -212,7 +243,9 @@ def texts(pems: Sequence[bytes]) -> tuple[str, ...]:
 
 def _certify_coordinator(authority: Authority) -> Authority:
     pair = authority.coordinator
-    cert = certificates.certify(authority.signer, authority.network, COORDINATOR, certificates.public_bytes(pair.key))
+    cert = certificates.certify(
+        authority.signer, authority.network, COORDINATOR, certificates.public_bytes(pair.key)
+    )
     return replace(authority, coordinator=Pair(pair.key, cert))
 
 
@@ -229,7 +262,9 @@ def _read_pair(folder: Path, passphrase: Passphrase) -> tuple[Pair, bool]:
             members.check_private(folder / "key.pem")
             pem = (folder / "key.pem").read_bytes()
     except OSError as error:
-        raise InputError(f"authority = {str(folder)!r} must hold cert.pem and key.pem: {error.strerror}") from None
+        raise InputError(
+            f"authority = {str(folder)!r} must hold cert.pem and key.pem: {error.strerror}"
+        ) from None
     if not pem:
         certificates.check_authority(load_certificate(cert))
         return Pair(b"", cert), False

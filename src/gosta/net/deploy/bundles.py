@@ -24,14 +24,18 @@ from gosta.runtime.files import write_atomically
 INVITATION_FILE, REQUEST_FILE, CSR_FILE = "invitation.json", "request.json", "request.csr"
 MAX_INVITATION_BYTES = 1 << 24  # with the files that the statistic needs
 MAX_REQUEST_BYTES = 1 << 16
-MAX_BUNDLE_BYTES = MAX_LIST_BYTES + (1 << 21)  # a member list and the addresses of 10,000 neighbours
+MAX_BUNDLE_BYTES = MAX_LIST_BYTES + (
+    1 << 21
+)  # a member list and the addresses of 10,000 neighbours
 
 
 class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a network computes, and the certificate of its authority."""
 
     network: Task
-    files: Annotated[dict[ShortText, bytes], Meta(max_length=20)]  # that the statistic needs: code, options
+    files: Annotated[
+        dict[ShortText, bytes], Meta(max_length=20)
+    ]  # that the statistic needs: code, options
     authority: Pem
 
 
@@ -40,12 +44,16 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     network: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
     name: str
-    address: Annotated[str, Meta(max_length=300)]  # host:port where neighbours reach it; empty: it only dials out
+    address: Annotated[
+        str, Meta(max_length=300)
+    ]  # host:port where neighbours reach it; empty: it only dials out
     rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)]  # that it declares; 0: not declared
     request: Pem  # the certificate signing request
 
 
-Places = Annotated[dict[str, Annotated[str, Meta(max_length=300)]], Meta(max_length=MAX_MEMBERS)]  # name: host:port
+Places = Annotated[
+    dict[str, Annotated[str, Meta(max_length=300)]], Meta(max_length=MAX_MEMBERS)
+]  # name: host:port
 
 
 class Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -70,7 +78,9 @@ def read(path: Path, kind: type[File]) -> File:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     if len(content) > max_bytes:
-        raise InputError(f"{path} has more than {max_bytes >> 10} KiB, the limit for a file with a {what}")
+        raise InputError(
+            f"{path} has more than {max_bytes >> 10} KiB, the limit for a file with a {what}"
+        )
     try:
         found = msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -93,12 +103,16 @@ def fingerprint(content: Invitation | Request) -> str:
 
 def check_name(name: str) -> None:
     if not NAME_PATTERN.fullmatch(name) or name.lower() == COORDINATOR:
-        raise InputError(f"name = {name[:80]!r}: a node's name has {NAME_RULE}, and is not {COORDINATOR!r}")
+        raise InputError(
+            f"name = {name[:80]!r}: a node's name has {NAME_RULE}, and is not {COORDINATOR!r}"
+        )
 
 
 def check_address(name: str, address: str) -> None:
     if addresses.parse(address).port == 0:
-        raise InputError(f"{name} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400")
+        raise InputError(
+            f"{name} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400"
+        )
 
 
 def _check(content: Invitation | Request | Bundle) -> None:
@@ -118,5 +132,12 @@ def _check(content: Invitation | Request | Bundle) -> None:
                     check_address(f"address of {name}", address)
     else:
         for name in content.files:
-            if not name or name != Path(name).name or name.startswith(".") or not name.isprintable():
-                raise InputError(f"the name {name[:80]!r} of a file must be a plain name without a folder")
+            if (
+                not name
+                or name != Path(name).name
+                or name.startswith(".")
+                or not name.isprintable()
+            ):
+                raise InputError(
+                    f"the name {name[:80]!r} of a file must be a plain name without a folder"
+                )

@@ -27,10 +27,17 @@ from gosta.net.transport.tls import load_certificate
 
 AUTHORITY_DAYS = 3650
 NODE_DAYS = 825  # the longest that all TLS libraries accept
-CLOCK_SKEW = timedelta(hours=1)  # certificates are valid from an hour ago, as clocks of sites differ
+CLOCK_SKEW = timedelta(
+    hours=1
+)  # certificates are valid from an hour ago, as clocks of sites differ
 TLS_USAGES = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
 
-SigningKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
+SigningKey = (
+    rsa.RSAPrivateKey
+    | ec.EllipticCurvePrivateKey
+    | ed25519.Ed25519PrivateKey
+    | ed448.Ed448PrivateKey
+)
 
 
 class Pair(NamedTuple):
@@ -60,7 +67,9 @@ def load_key(pem: bytes, passphrase: bytes | None = None) -> SigningKey:
         why = "or the passphrase is wrong" if is_encrypted(pem) else "in PEM is needed"
         raise InputError(f"the key cannot be read: it is no private key, {why}") from None
     if not isinstance(key, SigningKey):
-        raise InputError("the key is of a kind that cannot sign certificates; RSA, EC and Ed25519 keys can")
+        raise InputError(
+            "the key is of a kind that cannot sign certificates; RSA, EC and Ed25519 keys can"
+        )
     return key
 
 
@@ -84,17 +93,26 @@ def make_authority(network: str) -> Pair:
     """Make a network's authority: a key that signs the certificates of its nodes."""
     key, start = Ed25519PrivateKey.generate(), datetime.now(UTC) - CLOCK_SKEW
     name, end = _name(f"gosta {network}"), start + timedelta(days=AUTHORITY_DAYS)
-    return Pair(to_pem(key), _sign(key, name, name, key.public_key(), start, end, is_authority=True))
+    return Pair(
+        to_pem(key), _sign(key, name, name, key.public_key(), start, end, is_authority=True)
+    )
 
 
 def issue(
-    authority: Pair, network: str, name: str, *, not_before: datetime | None = None, not_after: datetime | None = None
+    authority: Pair,
+    network: str,
+    name: str,
+    *,
+    not_before: datetime | None = None,
+    not_after: datetime | None = None,
 ) -> Pair:
     """Make a key for a node and a certificate signed by the authority."""
     key = make_key()
     return Pair(
         key,
-        certify(authority, network, name, public_bytes(key), not_before=not_before, not_after=not_after),
+        certify(
+            authority, network, name, public_bytes(key), not_before=not_before, not_after=not_after
+        ),
     )
 
 
@@ -111,13 +129,18 @@ def certify(
     holder, days = certificate_name(name, network), NODE_DAYS
     extensions: list[x509.ExtensionType] = [x509.SubjectAlternativeName([x509.DNSName(holder)])]
     if name == COORDINATOR:
-        days = AUTHORITY_DAYS  # its certificate is no use in TLS, and lists that it signed stay valid
+        days = (
+            AUTHORITY_DAYS  # its certificate is no use in TLS, and lists that it signed stay valid
+        )
     else:
         extensions.append(x509.ExtendedKeyUsage(TLS_USAGES))
     signing, cert = load_authority(authority)
     start = not_before or datetime.now(UTC) - CLOCK_SKEW
     end = not_after or min(start + timedelta(days=days), cert.not_valid_after_utc)
-    public, extensions = Ed25519PublicKey.from_public_bytes(key), [*extensions, _authority_identifier(cert)]
+    public, extensions = (
+        Ed25519PublicKey.from_public_bytes(key),
+        [*extensions, _authority_identifier(cert)],
+    )
     return _sign(signing, cert.subject, _name(holder[:64]), public, start, end, extensions)
 
 
@@ -129,25 +152,35 @@ def load_authority(authority: Pair) -> tuple[SigningKey, x509.Certificate]:
     except InputError as error:
         raise InputError(f"the authority: {error}") from None
     if key.public_key() != cert.public_key():
-        raise InputError("the authority's key does not belong to its certificate; give a matching pair")
+        raise InputError(
+            "the authority's key does not belong to its certificate; give a matching pair"
+        )
     check_authority(cert)
     return key, cert
 
 
 def check_authority(cert: x509.Certificate) -> None:
     """Raise `InputError` for a certificate that cannot be an authority's."""
-    if not any(isinstance(one.value, x509.BasicConstraints) and one.value.ca for one in cert.extensions):
-        raise InputError("the authority's certificate cannot sign others: one with CA:TRUE is needed")
+    if not any(
+        isinstance(one.value, x509.BasicConstraints) and one.value.ca for one in cert.extensions
+    ):
+        raise InputError(
+            "the authority's certificate cannot sign others: one with CA:TRUE is needed"
+        )
     expires = cert.not_valid_after_utc
     if expires < datetime.now(UTC):
-        raise InputError(f"the authority's certificate expired on {expires:%Y-%m-%d}; give a valid one")
+        raise InputError(
+            f"the authority's certificate expired on {expires:%Y-%m-%d}; give a valid one"
+        )
 
 
 def make_request(key: bytes, network: str, name: str) -> bytes:
     """Return a certificate signing request (PEM) for a private key in PEM."""
     holder = certificate_name(name, network)
     builder = x509.CertificateSigningRequestBuilder(_name(holder[:64]))
-    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(holder)]), critical=False)
+    builder = builder.add_extension(
+        x509.SubjectAlternativeName([x509.DNSName(holder)]), critical=False
+    )
     if name != COORDINATOR:
         builder = builder.add_extension(x509.ExtendedKeyUsage(TLS_USAGES), critical=False)
     return builder.sign(load_ed25519(key), None).public_bytes(Encoding.PEM)
@@ -160,21 +193,33 @@ def check_request(request: bytes, network: str, name: str) -> bytes:
         key, is_signed = found.public_key(), found.is_signature_valid
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound):
-        raise InputError(f"the certificate request of {name} cannot be read; the site has to make it again") from None
+        raise InputError(
+            f"the certificate request of {name} cannot be read; the site has to make it again"
+        ) from None
     if not is_signed or not isinstance(key, Ed25519PublicKey):
-        raise InputError(f"the certificate request of {name} is not signed with its Ed25519 key; make it again")
+        raise InputError(
+            f"the certificate request of {name} is not signed with its Ed25519 key; make it again"
+        )
     if names.get_values_for_type(x509.DNSName) != [certificate_name(name, network)]:
-        raise InputError(f"the certificate request is not for {certificate_name(name, network)}; make it again")
+        raise InputError(
+            f"the certificate request is not for {certificate_name(name, network)}; make it again"
+        )
     return key.public_bytes_raw()
 
 
-def check_certificate(cert: bytes, authorities: Sequence[x509.Certificate], network: str, name: str) -> bytes:
+def check_certificate(
+    cert: bytes, authorities: Sequence[x509.Certificate], network: str, name: str
+) -> bytes:
     """Return the key in a certificate that one of the authorities issued for this name and that is valid now."""
     found, holder = load_certificate(cert), certificate_name(name, network)
     if dns_names(found) != [holder]:
-        raise InputError(f"the certificate is for {', '.join(dns_names(found)) or 'no DNS name'}, not for {holder}")
+        raise InputError(
+            f"the certificate is for {', '.join(dns_names(found)) or 'no DNS name'}, not for {holder}"
+        )
     if not key_of(found):
-        raise InputError(f"the certificate of {name} is not for an Ed25519 key; have the request signed as it is")
+        raise InputError(
+            f"the certificate of {name} is not for an Ed25519 key; have the request signed as it is"
+        )
     if not any(is_issued_by(found, signer) for signer in authorities):
         raise InputError(f"the certificate of {name} was not issued by this network's authority")
     if not found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc:
@@ -182,7 +227,9 @@ def check_certificate(cert: bytes, authorities: Sequence[x509.Certificate], netw
         raise InputError(f"the certificate of {name} is valid from {when} only; it needs a new one")
     usages = [one.value for one in found.extensions if isinstance(one.value, x509.ExtendedKeyUsage)]
     if name != COORDINATOR and any(not set(TLS_USAGES) <= set(usage) for usage in usages):
-        raise InputError(f"the certificate of {name} must be for both ends of TLS: serverAuth and clientAuth")
+        raise InputError(
+            f"the certificate of {name} must be for both ends of TLS: serverAuth and clientAuth"
+        )
     return key_of(found)
 
 
@@ -204,7 +251,13 @@ def _sign(
     extensions: Sequence[x509.ExtensionType] = (),
     is_authority: bool = False,
 ) -> bytes:
-    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "crl_sign")
+    others = (
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "crl_sign",
+    )
     unused = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
     usage = x509.KeyUsage(digital_signature=not is_authority, key_cert_sign=is_authority, **unused)
     builder = (
@@ -215,12 +268,16 @@ def _sign(
         .public_key(key)
         .not_valid_before(start)
         .not_valid_after(end)
-        .add_extension(x509.BasicConstraints(is_authority, 0 if is_authority else None), critical=True)
+        .add_extension(
+            x509.BasicConstraints(is_authority, 0 if is_authority else None), critical=True
+        )
         .add_extension(usage, critical=True)
     )
     for extension in (x509.SubjectKeyIdentifier.from_public_key(key), *extensions):
         builder = builder.add_extension(extension, critical=False)
-    is_edwards = isinstance(signing, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)  # hashes by itself
+    is_edwards = isinstance(
+        signing, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
+    )  # hashes by itself
     return builder.sign(signing, None if is_edwards else hashes.SHA256()).public_bytes(Encoding.PEM)
 
 

@@ -24,7 +24,15 @@ from gosta.errors import GostaError, InputError, shorten
 from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
 from gosta.net.agreements import read_agreements
-from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, NodeConfig, NodeSettings, Task, read_node
+from gosta.net.config import (
+    HEAD_FILE,
+    JOURNAL_FILE,
+    NODE_FILE,
+    NodeConfig,
+    NodeSettings,
+    Task,
+    read_node,
+)
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
 from gosta.net.deploy.membership import row_words
 from gosta.net.deploy.site_log import read_history
@@ -42,9 +50,21 @@ from gosta.net.transport.base import CHECK, FORWARDS, Greeting
 from gosta.net.transport.connection import MAX_GREETING_BYTES
 from gosta.net.transport.dialling import ProxyError, open_socket
 from gosta.net.transport.frames import encode_frame
-from gosta.net.transport.tls import TlsFiles, check_peer, describe_error, load_certificate, make_context
+from gosta.net.transport.tls import (
+    TlsFiles,
+    check_peer,
+    describe_error,
+    load_certificate,
+    make_context,
+)
 from gosta.private.accounting import total_epsilon
-from gosta.private.policy import POLICY_FILE, Policy, read_policy, verdict_to_contribute, verdict_to_join
+from gosta.private.policy import (
+    POLICY_FILE,
+    Policy,
+    read_policy,
+    verdict_to_contribute,
+    verdict_to_join,
+)
 
 TIMEOUT_SECONDS = 5.0  # for one neighbour
 PROBE_THREADS = 32
@@ -64,7 +84,13 @@ def check(folder: Path) -> list[Finding]:
     policy, verdict = _check_policy(folder)
     listed, credentials = _check_credentials(folder, config)
     counted, data = check_data(folder, config, policy)
-    found += [verdict, *credentials, *data, *_check_disk(folder, config), _check_address(folder, config.node)]
+    found += [
+        verdict,
+        *credentials,
+        *data,
+        *_check_disk(folder, config),
+        _check_address(folder, config.node),
+    ]
     if config.network.private:
         found.append(_check_sums(config.network))
         found += [*_check_declared(folder, config, listed, counted), *_check_agreements(folder)]
@@ -95,7 +121,12 @@ def _check_sums(task: Task) -> Finding:
 
 
 def _check_verdict(
-    folder: Path, config: NodeConfig, policy: Policy, counted: Counted, sites: int, found: list[Finding]
+    folder: Path,
+    config: NodeConfig,
+    policy: Policy,
+    counted: Counted,
+    sites: int,
+    found: list[Finding],
 ) -> Finding:
     """Return whether the site would take part now, together with all other sites."""
     task, errors = config.network, [one.check for one in found if one.level == "error"]
@@ -118,8 +149,12 @@ def _check_verdict(
         return Finding("takes part", "error", f"no: correct this first: {', '.join(wrong)}")
     if task.private is None or task.private.epsilon is None:
         return Finding("takes part", "ok", "yes")
-    spent = total_epsilon([one.spent for one in history if one.spent is not None], policy.delta_budget)
-    return Finding("takes part", "ok", f"yes; epsilon {spent:.3g} of {policy.epsilon_budget:g} spent")
+    spent = total_epsilon(
+        [one.spent for one in history if one.spent is not None], policy.delta_budget
+    )
+    return Finding(
+        "takes part", "ok", f"yes; epsilon {spent:.3g} of {policy.epsilon_budget:g} spent"
+    )
 
 
 # Key, certificate and member list.
@@ -127,7 +162,9 @@ def _check_verdict(
 
 def _check_credentials(folder: Path, config: NodeConfig) -> tuple[MemberList | None, list[Finding]]:
     if not config.node.tls:
-        return None, [Finding("certificate", "warning", "tls = false: for tests on one machine only")]
+        return None, [
+            Finding("certificate", "warning", "tls = false: for tests on one machine only")
+        ]
     listed, found = None, []
     try:
         members.read_private_key(folder / "key.pem")
@@ -157,15 +194,30 @@ def _check_certificate(path: Path, config: NodeConfig) -> Finding:
         return Finding("certificate", "error", f"cannot read {path}: {error.strerror}", hint)
     except InputError as error:
         return Finding("certificate", "error", f"{path}: {error}")
-    holder, names = certificate_name(config.node.name, config.network.id), members.dns_names(certificate)
+    holder, names = (
+        certificate_name(config.node.name, config.network.id),
+        members.dns_names(certificate),
+    )
     if holder not in names:
         hint = "install the bundle of this site: gosta node join"
-        return Finding("certificate", "error", f"is for {', '.join(names)[:100] or 'no node'}, not for {holder}", hint)
-    now, start, end = datetime.now(UTC), certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        return Finding(
+            "certificate",
+            "error",
+            f"is for {', '.join(names)[:100] or 'no node'}, not for {holder}",
+            hint,
+        )
+    now, start, end = (
+        datetime.now(UTC),
+        certificate.not_valid_before_utc,
+        certificate.not_valid_after_utc,
+    )
     if now < start:
         hint = "set this machine's clock (NTP)"
         return Finding(
-            "certificate", "error", f"not valid before {start:%Y-%m-%d %H:%M} UTC: is the clock right?", hint
+            "certificate",
+            "error",
+            f"not valid before {start:%Y-%m-%d %H:%M} UTC: is the clock right?",
+            hint,
         )
     renew = "ask the coordinator for a new bundle, or: gosta network certify"
     if now > end:
@@ -183,10 +235,14 @@ def _check_task(folder: Path, task: Task, listed: MemberList) -> Finding:
     if is_same:
         return Finding("agreement", "ok", "this site computes what the members agreed on")
     hint = "take [network] from the invitation or from the coordinator"
-    return Finding("agreement", "error", "[network] in node.toml is not what the members agreed on", hint)
+    return Finding(
+        "agreement", "error", "[network] in node.toml is not what the members agreed on", hint
+    )
 
 
-def _check_declared(folder: Path, config: NodeConfig, listed: MemberList | None, counted: Counted) -> Iterator[Finding]:
+def _check_declared(
+    folder: Path, config: NodeConfig, listed: MemberList | None, counted: Counted
+) -> Iterator[Finding]:
     """Check that the site has no more rows than it declared in the member list."""
     if listed is None or not counted.rows:
         return
@@ -194,7 +250,9 @@ def _check_declared(folder: Path, config: NodeConfig, listed: MemberList | None,
     limit, check = declared or UNDECLARED_ROWS, "declared rows"
     if counted.rows > limit:
         renew = f"ask the coordinator for a new list: gosta node request INVITATION {folder}, or gosta network certify"
-        yield Finding(check, "error", f"more than the list allows, {limit:,}", renew, f"{counted.rows:,} rows")
+        yield Finding(
+            check, "error", f"more than the list allows, {limit:,}", renew, f"{counted.rows:,} rows"
+        )
         return
     most = f", so that it can contribute {limit:,} at most" * (declared == 0)
     yield Finding(check, "ok", f"declares {row_words(declared, is_bound=True)}{most}")
@@ -207,10 +265,19 @@ def _check_agreements(folder: Path) -> Iterator[Finding]:
         yield Finding("agreements", "error", str(error))
         return
     if agreed.leaves:
-        yield Finding("agreements", "error", "this site leaves", f"to come back: gosta node leave {folder} --back")
+        yield Finding(
+            "agreements",
+            "error",
+            "this site leaves",
+            f"to come back: gosta node leave {folder} --back",
+        )
     elif agreed.sites:
         whose = shorten([*agreed.sites], 12)
-        yield Finding("agreements", "ok", f"exact sums may be computed, from totals with and without them, of {whose}")
+        yield Finding(
+            "agreements",
+            "ok",
+            f"exact sums may be computed, from totals with and without them, of {whose}",
+        )
 
 
 # Disk.
@@ -223,7 +290,12 @@ def _check_disk(folder: Path, config: NodeConfig) -> Iterator[Finding]:
         trial.unlink()
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        yield Finding("disk", "error", f"cannot write {folder}: {error.strerror}", "the node writes its journal there")
+        yield Finding(
+            "disk",
+            "error",
+            f"cannot write {folder}: {error.strerror}",
+            "the node writes its journal there",
+        )
         return
     few = free < MIN_FREE_BYTES
     yield Finding("disk", "warning" if few else "ok", f"{free >> 20:,} MiB free", "make room" * few)
@@ -232,7 +304,11 @@ def _check_disk(folder: Path, config: NodeConfig) -> Iterator[Finding]:
         yield Finding("journal", "ok", "in use by the running node")
     elif not path.exists():
         lost = find_lost(folder / HEAD_FILE, [])
-        yield Finding("journal", "error", f"missing: its log {lost}") if lost else Finding("journal", "ok", "none yet")
+        yield (
+            Finding("journal", "error", f"missing: its log {lost}")
+            if lost
+            else Finding("journal", "ok", "none yet")
+        )
     else:
         yield _check_journal(path, config.node.name)
 
@@ -246,14 +322,22 @@ def _check_journal(path: Path, name: str) -> Finding:
         journal.check_owner(name)
         start, _ = journal.load_epoch()
         if damage := find_damage(path.with_name(HEAD_FILE), journal.contributions()):
-            return Finding("journal", "error", f"not this site's last one: its log {damage}", "put back the last one")
+            return Finding(
+                "journal",
+                "error",
+                f"not this site's last one: its log {damage}",
+                "put back the last one",
+            )
     except GostaError as error:
         return Finding("journal", "error", str(error))
     finally:
         journal.close()
     if start is not None and start.announcement.epoch > time.time() / SECONDS_PER_EPOCH + 1:
         return Finding(
-            "journal", "error", "its epoch is of the future: is this machine's clock right?", "set the clock"
+            "journal",
+            "error",
+            "its epoch is of the future: is this machine's clock right?",
+            "set the clock",
         )
     return Finding("journal", "ok", "can be read")
 
@@ -273,7 +357,9 @@ def _check_address(folder: Path, node: NodeSettings) -> Finding:
         addresses.listen(listen, "node.listen").close()
     except GostaError as error:
         return Finding("address", "error", str(error))
-    return Finding("address", "ok", f"{listen} is free; firewalls must let neighbours connect to it{reached}")
+    return Finding(
+        "address", "ok", f"{listen} is free; firewalls must let neighbours connect to it{reached}"
+    )
 
 
 class Probe(NamedTuple):
@@ -284,16 +370,32 @@ class Probe(NamedTuple):
 
 def _check_neighbours(folder: Path, config: NodeConfig, listed: MemberList | None) -> list[Finding]:
     if not config.neighbours:
-        return [Finding("neighbours", "warning", "none yet", "install the bundle of this site: gosta node join")]
+        return [
+            Finding(
+                "neighbours",
+                "warning",
+                "none yet",
+                "install the bundle of this site: gosta node join",
+            )
+        ]
     context = None
     if config.node.tls:
         try:
             files = TlsFiles(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
             context = make_context(files, ssl.PROTOCOL_TLS_CLIENT)
         except GostaError as error:
-            return [Finding("neighbours", "error", "not tried, as this node has no usable certificate", str(error))]
+            return [
+                Finding(
+                    "neighbours",
+                    "error",
+                    "not tried, as this node has no usable certificate",
+                    str(error),
+                )
+            ]
     try:
-        own = Greeting(config.node.name, config.network.id, fingerprint(config.network, folder), note=CHECK)
+        own = Greeting(
+            config.node.name, config.network.id, fingerprint(config.network, folder), note=CHECK
+        )
     except OSError as error:
         return [Finding("neighbours", "error", f"not tried: cannot read {error.filename}")]
 
@@ -302,14 +404,21 @@ def _check_neighbours(folder: Path, config: NodeConfig, listed: MemberList | Non
         return _probe(f"{kind} {name}", name, address, own, context, listed, config.node.proxy)
 
     places = [("neighbour", *place) for place in config.neighbours.items() if place[1]]
-    places += [("forwarder", *place) for place in config.forwarders.items() if place[0] not in config.neighbours]
+    places += [
+        ("forwarder", *place)
+        for place in config.forwarders.items()
+        if place[0] not in config.neighbours
+    ]
     with ThreadPoolExecutor(PROBE_THREADS) as pool:
         probes = list(pool.map(probe, places))
     can_forward = any(
-        one.forwards and name in config.forwarders for one, (_, name, _) in zip(probes, places, strict=True)
+        one.forwards and name in config.forwarders
+        for one, (_, name, _) in zip(probes, places, strict=True)
     )
     outbound = [
-        _check_outbound(name, config, can_forward) for name, address in config.neighbours.items() if not address
+        _check_outbound(name, config, can_forward)
+        for name, address in config.neighbours.items()
+        if not address
     ]
     return [*(one.finding for one in probes), *outbound, _check_clock(probes)]
 
@@ -360,11 +469,15 @@ def _probe(
             if context is None:
                 answer = _greet(plain, own)
             else:
-                with context.wrap_socket(plain, server_hostname=certificate_name(name, own.network)) as secure:
+                with context.wrap_socket(
+                    plain, server_hostname=certificate_name(name, own.network)
+                ) as secure:
                     check_peer(secure.getpeercert(True) or b"", name, listed)
                     answer = _greet(secure, own)
     except TimeoutError:
-        return Probe(Finding(check, "warning", f"{address}: no answer within {TIMEOUT_SECONDS:g} s", HINT))
+        return Probe(
+            Finding(check, "warning", f"{address}: no answer within {TIMEOUT_SECONDS:g} s", HINT)
+        )
     except ssl.SSLError as error:
         return Probe(Finding(check, "error", f"{address}: {describe_error(error)}", TLS_HINT))
     except (OSError, ValueError, GostaError) as error:
@@ -372,14 +485,23 @@ def _probe(
         hint = "see HTTPS_PROXY, NO_PROXY and proxy in node.toml" if has_proxy else HINT
         return Probe(Finding(check, "warning", f"{address}: {describe_error(error)}", hint))
     if answer is None:
-        return Probe(Finding(check, "error", f"{address}: it rejects this node", "has it accepted this member list?"))
+        return Probe(
+            Finding(
+                check,
+                "error",
+                f"{address}: it rejects this node",
+                "has it accepted this member list?",
+            )
+        )
     mismatch = own.mismatch(answer)
     seconds, forwards = answer.note.removesuffix(FORWARDS), answer.note.endswith(FORWARDS)
     offset = float(seconds) - time.time() if seconds.isdigit() else None
     if mismatch is not None:
         hint = "take [network] from the invitation, and the same version of gosta"
         return Probe(Finding(check, "error", f"{address}: {mismatch[1]}", hint), offset, forwards)
-    return Probe(Finding(check, "ok", f"{address}: reached, and it computes the same"), offset, forwards)
+    return Probe(
+        Finding(check, "ok", f"{address}: reached, and it computes the same"), offset, forwards
+    )
 
 
 async def _open(address: addresses.Address, proxy: str) -> socket.socket:

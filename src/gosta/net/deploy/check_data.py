@@ -45,7 +45,11 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
             table = load_table(path, config.node.format)
             found += [*map(_doubt, table.doubts), *_check_columns(task, table, policy)]
         except GostaError as error:
-            return Counted(), [Finding("data", "error", "cannot be read", f"see node.data in {NODE_FILE}", str(error))]
+            return Counted(), [
+                Finding(
+                    "data", "error", "cannot be read", f"see node.data in {NODE_FILE}", str(error)
+                )
+            ]
     try:
         rows = len(read_rows(task, path, folder, config.node.format))
         people = None
@@ -53,7 +57,10 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
             data, layout = read_table(task, path, config.node.format), layout_of(task)
             people = people_of(data, layout, policy.person)[layout.complete_rows(data)]
     except GostaError as error:
-        return Counted(), [*found, Finding("rows", "error", "cannot be used", "correct the file", str(error))]
+        return Counted(), [
+            *found,
+            Finding("rows", "error", "cannot be used", "correct the file", str(error)),
+        ]
     counted = Counted(rows, None if people is None else len(set(people.tolist())))
     size, kind = (rows, "rows") if counted.people is None else (counted.people, "people")
     if not task.private:
@@ -64,7 +71,10 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
         if is_enough
         else f"fewer than {policy.min_rows} {kind}"
     )
-    return counted, [*found, Finding("rows", "ok" if is_enough else "error", shown, detail=f"{size:,} {kind}")]
+    return counted, [
+        *found,
+        Finding("rows", "ok" if is_enough else "error", shown, detail=f"{size:,} {kind}"),
+    ]
 
 
 def _doubt(text: str) -> Finding:
@@ -79,7 +89,10 @@ def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
         names, strata = list(layout.columns), dict(task.private.strata)
         ranges = task.private.ranges  # without one, values beyond the edges are in the outer bins
         axes = {
-            axis.column: axis for sketch in layout.sketches for axis in sketch.axes if {axis.column, ""} & {*ranges}
+            axis.column: axis
+            for sketch in layout.sketches
+            for axis in sketch.axes
+            if {axis.column, ""} & {*ranges}
         }
     else:
         names, strata = [*columns_of(task)], {}
@@ -90,53 +103,79 @@ def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
         if name not in data.columns:
             there = f"the file has {shorten(list(data.columns))}"
             hint = (
-                "rename it there: it has one name at all sites" if task.private else "rename it there, or in node.toml"
+                "rename it there: it has one name at all sites"
+                if task.private
+                else "rename it there, or in node.toml"
             )
             yield Finding(f"column {name}", "error", f"not in the file; {there}", hint)
             continue
-        yield _check_column(task, data, name, None if name in texts else axes.get(name), name in texts, policy)
-    for name, declared in {**strata, **({task.label: task.classes} if task.label and task.classes else {})}.items():
+        yield _check_column(
+            task, data, name, None if name in texts else axes.get(name), name in texts, policy
+        )
+    for name, declared in {
+        **strata,
+        **({task.label: task.classes} if task.label and task.classes else {}),
+    }.items():
         if name in data.columns:
             yield _check_levels(data, name, declared, name == task.label)
 
 
-def _check_column(task: Task, data: Data, name: str, axis: Axis | None, is_text: bool, policy: Policy) -> Finding:
+def _check_column(
+    task: Task, data: Data, name: str, axis: Axis | None, is_text: bool, policy: Policy
+) -> Finding:
     """Check that a column holds numbers, where these are needed, and how many are missing or beyond its range."""
     check, column, rows = f"column {name}", data.columns[name], len(data)
     if is_text:
         missing = int(
-            np.count_nonzero([v is None or v != v or (isinstance(v, str) and not v) for v in column.tolist()])
+            np.count_nonzero(
+                [v is None or v != v or (isinstance(v, str) and not v) for v in column.tolist()]
+            )
         )
         kind = "values"
     else:
         try:
             values = data.select(drop_missing=True).to_floats([name])[:, 0]
         except GostaError as error:
-            return Finding(check, "error", "does not hold numbers only", "correct the file", str(error))
+            return Finding(
+                check, "error", "does not hold numbers only", "correct the file", str(error)
+            )
         missing, kind = int(np.isnan(values).sum()), "numbers"
     if missing and not task.drop_missing:
         hint = "complete the rows, or set drop_missing = true under [network]"
-        return Finding(check, "error", f"missing in {_share(missing, rows, policy)} of the rows", hint)
+        return Finding(
+            check, "error", f"missing in {_share(missing, rows, policy)} of the rows", hint
+        )
     text = f"{kind}, missing in {_share(missing, rows, policy)} of the rows"
     if axis is not None and np.isfinite(axis.low):
         beyond = int(np.count_nonzero((values < axis.low) | (values > axis.high)))
         text += f", beyond {axis.low:g} to {axis.high:g} in {_share(beyond, rows, policy)}"
         if beyond:
-            return Finding(check, "warning", text, "they count as the ends of the range; is its unit right?")
+            return Finding(
+                check, "warning", text, "they count as the ends of the range; is its unit right?"
+            )
     return Finding(check, "ok", text)
 
 
-def _check_levels(data: Data, name: str, declared: tuple[str | int | float, ...], is_label: bool) -> Finding:
-    check, hint = f"values of {name}", "correct the rows, or ask the coordinator to declare the value for all sites"
+def _check_levels(
+    data: Data, name: str, declared: tuple[str | int | float, ...], is_label: bool
+) -> Finding:
+    check, hint = (
+        f"values of {name}",
+        "correct the rows, or ask the coordinator to declare the value for all sites",
+    )
     try:
         table = data.select(label=name if is_label else None, drop_missing=True)
         if is_label:
-            dataclasses.replace(table, declared_classes=tuple(map(str, declared)), is_partial=True).class_codes()
+            dataclasses.replace(
+                table, declared_classes=tuple(map(str, declared)), is_partial=True
+            ).class_codes()
         else:
             table.level_codes(name, tuple(map(str, declared)))
     except GostaError as error:
         shown = shorten([str(level) for level in declared])
-        return Finding(check, "error", f"others than those declared for all sites ({shown})", hint, str(error))
+        return Finding(
+            check, "error", f"others than those declared for all sites ({shown})", hint, str(error)
+        )
     return Finding(check, "ok", f"all declared: {shorten([str(level) for level in declared])}")
 
 

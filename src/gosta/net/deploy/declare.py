@@ -36,7 +36,9 @@ def declare(task: Task, data: Data) -> Declared:
     settings, titles = replace(private, find_edges=False), []
     found, columns = dict[str, tuple[float, float]](), dict(data.columns)
     given, rounded = task.options, list[str]()
-    task = replace(task, label=task.label or data.label, score=task.score or data.score, drop_missing=False)
+    task = replace(
+        task, label=task.label or data.label, score=task.score or data.score, drop_missing=False
+    )
     has_label = False
     statistics = [title.strip() for title in task.statistic.split(",")]
     for title in statistics:
@@ -53,7 +55,11 @@ def declare(task: Task, data: Data) -> Declared:
         (part,) = layout.parts
         has_label |= part.has_label
         for axis in part.sketch.axes:
-            if np.isfinite(axis.low) and axis.column not in settings.ranges and "" not in settings.ranges:
+            if (
+                np.isfinite(axis.low)
+                and axis.column not in settings.ranges
+                and "" not in settings.ranges
+            ):
                 low, high = found.get(axis.column, (axis.low, axis.high))
                 found[axis.column] = min(low, axis.low), max(high, axis.high)
         fixed = _fixed_options(part, given)
@@ -77,7 +83,9 @@ def declare(task: Task, data: Data) -> Declared:
     ranges = {column: round_range(*ends) for column, ends in found.items()}
     private = replace(private, ranges={**settings.ranges, **ranges}, strata=settings.strata)
     table = dataclasses.replace(data, columns=columns)
-    return Declared(replace(task, statistic=",".join(titles), private=private), table, ranges, tuple(rounded))
+    return Declared(
+        replace(task, statistic=",".join(titles), private=private), table, ranges, tuple(rounded)
+    )
 
 
 def _is_projected(part: Part) -> bool:
@@ -86,10 +94,14 @@ def _is_projected(part: Part) -> bool:
 
 def _fixed_options(part: Part, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options whose values follow from all rows, as a bandwidth or the centres of classes, rounded."""
-    defaults = {name: one.default for name, one in inspect.signature(part.sketch.encode).parameters.items()}
+    defaults = {
+        name: one.default for name, one in inspect.signature(part.sketch.encode).parameters.items()
+    }
     fixed: dict[str, Any] = {}
     for name, value in part.options.items():
-        if value is given.get(name, defaults[name]):  # not "class-means", whose value is an array now
+        if value is given.get(
+            name, defaults[name]
+        ):  # not "class-means", whose value is an array now
             continue
         if isinstance(value, float):
             fixed[name] = round_number(value)
@@ -99,7 +111,11 @@ def _fixed_options(part: Part, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str | int | float:
-    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else str(value)
+    return (
+        value
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+        else str(value)
+    )
 
 
 def to_csv(data: Data, columns: Sequence[str], rows: Integers) -> str:

@@ -22,7 +22,14 @@ from gosta.net.addresses import OUTBOUND, Address
 from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, Task
 from gosta.net.deploy import authority, bundles, certificates, membership
 from gosta.net.deploy.authority import Passphrase
-from gosta.net.deploy.bundles import CSR_FILE, INVITATION_FILE, REQUEST_FILE, Bundle, Invitation, Request
+from gosta.net.deploy.bundles import (
+    CSR_FILE,
+    INVITATION_FILE,
+    REQUEST_FILE,
+    Bundle,
+    Invitation,
+    Request,
+)
 from gosta.net.deploy.folders import (
     FIRST_PORT,
     RESERVED_NAMES,
@@ -36,7 +43,15 @@ from gosta.net.deploy.folders import (
 from gosta.net.deploy.membership import REQUESTS, declared_rows, has_bounds, row_words
 from gosta.net.deploy.plan import Plan, edges_of
 from gosta.net.deploy.policies import write_policy
-from gosta.net.members import ACCEPTED_FILE, COORDINATOR, MEMBERS_FILE, PROPOSED_FILE, Member, MemberList, SignedList
+from gosta.net.members import (
+    ACCEPTED_FILE,
+    COORDINATOR,
+    MEMBERS_FILE,
+    PROPOSED_FILE,
+    Member,
+    MemberList,
+    SignedList,
+)
 from gosta.net.node.rows import NODE_HINT, read_rows
 from gosta.net.node.source import fingerprint
 from gosta.net.transport.tls import load_certificate
@@ -46,7 +61,9 @@ NEXT_KEY = "next-key.pem"  # requested, not certified yet
 SMALL_NETWORK = 6  # below that, all members are neighbours
 
 
-def invite(folder: Path, plan: Plan, ca: Path | None = None, passphrase: Passphrase | None = None) -> Invitation:
+def invite(
+    folder: Path, plan: Plan, ca: Path | None = None, passphrase: Passphrase | None = None
+) -> Invitation:
     """Create a network without nodes, and the invitation for its sites."""
     check_shared_files(plan)
     signer = authority.make(plan.task.id, ca, passphrase, encrypt=passphrase is not None)
@@ -82,7 +99,9 @@ def request(
         bundles.check_address("listen", listen)
     for file in invitation.files:
         if file in RESERVED_NAMES:
-            raise InputError(f"the invitation has a file called {file}, which would replace one of the node's own")
+            raise InputError(
+                f"the invitation has a file called {file}, which would replace one of the node's own"
+            )
     task = invitation.network
     node = replace(node_settings(name, place, listen=listen or ""), **reading)
     if data is not None:
@@ -114,9 +133,7 @@ def _count_rows(task: Task, data: Path, draft: Path, form: Format) -> int:
     try:
         return len(read_rows(task, data, draft, form))
     except DataError as error:
-        hint = (
-            "correct them; or make the request without --data, and then name the file and set drop_missing = true in "
-        )
+        hint = "correct them; or make the request without --data, and then name the file and set drop_missing = true in "
         raise DataError(str(error).replace(NODE_HINT, f"{hint}the site's node.toml")) from None
 
 
@@ -129,7 +146,10 @@ def request_again(folder: Path, address: str | None = None, new_key: bool = Fals
     reached = old.address if old else site.node.advertise or site.node.listen
     if address is not None:
         place = _parse_place(address)
-        reached, moved = address_of(place), node_settings(site.node.name, place, listen=site.node.listen)
+        reached, moved = (
+            address_of(place),
+            node_settings(site.node.name, place, listen=site.node.listen),
+        )
         node = replace(site.node, listen=moved.listen, advertise=moved.advertise)
         config.write(folder / NODE_FILE, replace(site, node=node))
     data = folder / site.node.data
@@ -138,7 +158,9 @@ def request_again(folder: Path, address: str | None = None, new_key: bool = Fals
     return _make_request(folder, key, site.network, site.node.name, reached, rows)
 
 
-def _make_request(folder: Path, key: str, task: Task, name: str, address: str, rows: int) -> Request:
+def _make_request(
+    folder: Path, key: str, task: Task, name: str, address: str, rows: int
+) -> Request:
     csr = certificates.make_request((folder / key).read_bytes(), task.id, name)
     made = Request(task.id, name, address, declared_rows(task, rows), csr.decode("ascii"))
     bundles.write(folder / REQUEST_FILE, made)
@@ -181,7 +203,10 @@ def sign(
     """
     network = load_network(folder)
     task, signer = network.network, authority.read(folder, network.network.id, passphrase)
-    asked = {one.name: bytes(certificates.check_request(one.request.encode(), task.id, one.name)) for one in requests}
+    asked = {
+        one.name: bytes(certificates.check_request(one.request.encode(), task.id, one.name))
+        for one in requests
+    }
     (folder / REQUESTS).mkdir(exist_ok=True)
     for one in requests:
         write_atomically(folder / REQUESTS / f"{one.name}.csr", one.request)
@@ -190,7 +215,11 @@ def sign(
     for path in issued:
         try:
             cert = path.read_bytes()[: members.MAX_LIST_BYTES]
-            name = _holder(cert, task.id, {COORDINATOR: certificates.public_bytes(signer.coordinator.key), **known})
+            name = _holder(
+                cert,
+                task.id,
+                {COORDINATOR: certificates.public_bytes(signer.coordinator.key), **known},
+            )
             if name == COORDINATOR:
                 signer = signer.with_coordinator_certificate(cert)
             else:
@@ -221,7 +250,11 @@ def sign(
 
 
 def _listed(folder: Path) -> tuple[Member, ...]:
-    return members.read_list(folder / MEMBERS_FILE).list.members if (folder / MEMBERS_FILE).exists() else ()
+    return (
+        members.read_list(folder / MEMBERS_FILE).list.members
+        if (folder / MEMBERS_FILE).exists()
+        else ()
+    )
 
 
 def _holder(cert: bytes, network: str, keys: dict[str, bytes]) -> str:
@@ -243,7 +276,9 @@ def _with_sites(network: NetworkConfig, requests: Sequence[Request]) -> NetworkC
     for name in names if len(names) > 1 else ():
         degrees = Counter(end for edge in edges for end in edge)
         if not degrees[name]:
-            others = sorted((other for other in names if degrees[other]), key=lambda other: degrees[other])
+            others = sorted(
+                (other for other in names if degrees[other]), key=lambda other: degrees[other]
+            )
             edges += [(other, name) for other in others[:2]]
     return replace(network, graph=graph, nodes=nodes, edges=tuple(edges))
 
@@ -266,10 +301,14 @@ def read_bundle(path: Path, folder: Path) -> Proposal:
     if bundle.name != name:
         raise InputError(f"{path} is for {bundle.name}; this site is {name}")
     old = _check_list(folder, site, bundle.members)
-    trusted = [one for pem in bundle.members.list.authorities for one in authority.split(pem.encode())]
+    trusted = [
+        one for pem in bundle.members.list.authorities for one in authority.split(pem.encode())
+    ]
     cert = bundle.certificate.encode()
     try:
-        key = certificates.check_certificate(cert, list(map(load_certificate, trusted)), network, name)
+        key = certificates.check_certificate(
+            cert, list(map(load_certificate, trusted)), network, name
+        )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     own = b""
@@ -294,7 +333,11 @@ def read_proposed(folder: Path) -> Proposal | None:
         if (folder / name).exists():
             signed = members.read_list(folder / name)
             found = max(filter(None, (found, signed)), key=lambda one: one.list.serial)
-    accepted = members.read_list(folder / ACCEPTED_FILE).list if (folder / ACCEPTED_FILE).exists() else None
+    accepted = (
+        members.read_list(folder / ACCEPTED_FILE).list
+        if (folder / ACCEPTED_FILE).exists()
+        else None
+    )
     if found is None or found.list == accepted:
         return None
     old = _check_list(folder, site, found)
@@ -341,15 +384,22 @@ def differences(old: MemberList, new: MemberList) -> list[str]:
         if before[name].key != after[name].key:
             lines.append(f"new key of {name}")
         if before[name].rows != after[name].rows:
-            now, then = row_words(after[name].rows, has_bounds(new)), row_words(before[name].rows, has_bounds(old))
+            now, then = (
+                row_words(after[name].rows, has_bounds(new)),
+                row_words(before[name].rows, has_bounds(old)),
+            )
             lines.append(f"{name} declares {now}, before {then}")
     for key in dict.fromkeys((*old.policy, *new.policy)):
         if old.policy.get(key) != new.policy.get(key):
-            lines.append(f"{key}: {new.policy.get(key, 'none')}, before {old.policy.get(key, 'none')}")
+            lines.append(
+                f"{key}: {new.policy.get(key, 'none')}, before {old.policy.get(key, 'none')}"
+            )
     if old.statistic != new.statistic:
         lines.append("another statistic: all nodes need the new settings")
     if old.authorities != new.authorities:
-        lines.append(f"certificates of {len(new.authorities)} authorities are trusted, before {len(old.authorities)}")
+        lines.append(
+            f"certificates of {len(new.authorities)} authorities are trusted, before {len(old.authorities)}"
+        )
     return lines
 
 
@@ -367,12 +417,16 @@ def _check_list(folder: Path, site: NodeConfig, signed: SignedList) -> MemberLis
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
     if listed.statistic != fingerprint(site.network, folder):
         why = "the members compute something else than [network] in node.toml says"
-        raise InputError(f"{why}; ask the coordinator for the invitation that belongs to list {listed.serial}")
+        raise InputError(
+            f"{why}; ask the coordinator for the invitation that belongs to list {listed.serial}"
+        )
     if not listed.authorities:
         raise InputError("the member list names no authority; ask the coordinator for it again")
     if not (folder / ACCEPTED_FILE).exists():
         return None
     old = members.read_list(folder / ACCEPTED_FILE).list
     if listed.serial < old.serial or (listed.serial == old.serial and listed != old):
-        raise InputError(f"list {listed.serial} is not newer than list {old.serial}, which this site accepted already")
+        raise InputError(
+            f"list {listed.serial} is not newer than list {old.serial}, which this site accepted already"
+        )
     return old

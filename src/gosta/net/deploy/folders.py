@@ -37,10 +37,26 @@ from gosta.runtime.files import write_atomically
 from gosta.statistics import user_file
 
 FIRST_PORT = 7400
-MIN_UNPRIVILEGED_PORT, PRIVILEGED_OFFSET = 1024, 7000  # a status page of a node at port 443 is at port 7443
-RESERVED_NAMES = {authority.FOLDER, "data.csv", "key.pem", "cert.pem", "ca.pem", NODE_FILE, NETWORK_FILE}
+MIN_UNPRIVILEGED_PORT, PRIVILEGED_OFFSET = (
+    1024,
+    7000,
+)  # a status page of a node at port 443 is at port 7443
+RESERVED_NAMES = {
+    authority.FOLDER,
+    "data.csv",
+    "key.pem",
+    "cert.pem",
+    "ca.pem",
+    NODE_FILE,
+    NETWORK_FILE,
+}
 RESERVED_NAMES |= {config.JOURNAL_FILE, config.HEAD_FILE, config.LOCK_FILE, config.LOG_FILE}
-RESERVED_NAMES |= {members.MEMBERS_FILE, members.ACCEPTED_FILE, members.PROPOSED_FILE, members.CONFLICT_FILE}
+RESERVED_NAMES |= {
+    members.MEMBERS_FILE,
+    members.ACCEPTED_FILE,
+    members.PROPOSED_FILE,
+    members.CONFLICT_FILE,
+}
 RESERVED_NAMES |= {POLICY_FILE, AGREED_FILE, "next-key.pem", "request.json", "request.csr"}
 RESERVED_NAMES |= {"invitation.json", "requests", "bundles"}
 
@@ -76,7 +92,9 @@ def create(
             shutil.copyfile(file, draft / file.name)
         listed = {}
         for k, name in enumerate(names):
-            node = msgspec.structs.replace(node_settings(name, places[k], exchanges_per_second), **plan.reading)
+            node = msgspec.structs.replace(
+                node_settings(name, places[k], exchanges_per_second), **plan.reading
+            )
             count = plan.counts[k] if plan.counts else 0
             listed[name] = _write_node(draft / name, draft, network, node, signer, count)
             if plan.node_rows:
@@ -84,19 +102,28 @@ def create(
             if plan.node_files:
                 write_atomically(draft / name / "data.csv", plan.node_files[k], mode=0o600)
             config.read_node(draft / name / NODE_FILE)
-        membership.publish(draft, network, membership.make_list(draft, network, signer, listed), signer)
+        membership.publish(
+            draft, network, membership.make_list(draft, network, signer, listed), signer
+        )
     return network
 
 
 def check_shared_files(plan: Plan) -> None:
     for file in plan.shared_files:
-        if file.name in RESERVED_NAMES or [other.name for other in plan.shared_files].count(file.name) > 1:
-            raise InputError(f"{file} is copied into the nodes' folders, where its name is taken; rename it")
+        if (
+            file.name in RESERVED_NAMES
+            or [other.name for other in plan.shared_files].count(file.name) > 1
+        ):
+            raise InputError(
+                f"{file} is copied into the nodes' folders, where its name is taken; rename it"
+            )
 
 
 def load_network(folder: Path) -> NetworkConfig:
     if not folder.is_dir():
-        raise InputError(f"no such folder: {folder}; make a network with: gosta network init {folder}")
+        raise InputError(
+            f"no such folder: {folder}; make a network with: gosta network init {folder}"
+        )
     return config.read_network(folder / NETWORK_FILE)
 
 
@@ -111,7 +138,9 @@ def local_nodes(folder: Path) -> list[str]:
 class Change(NamedTuple):
     name: str
     new_edges: tuple[tuple[str, str], ...]
-    remote: tuple[str, ...]  # neighbours whose folders are not here, so that their node.toml must be edited there
+    remote: tuple[
+        str, ...
+    ]  # neighbours whose folders are not here, so that their node.toml must be edited there
 
 
 def add(
@@ -132,20 +161,30 @@ def add(
     for other in neighbours:
         _check_known(folder, network, other)
     degrees = Counter(other for edge in network.edges for other in edge)
-    chosen = tuple(dict.fromkeys(neighbours)) or tuple(sorted(network.nodes, key=lambda n: degrees[n])[:2])
+    chosen = tuple(dict.fromkeys(neighbours)) or tuple(
+        sorted(network.nodes, key=lambda n: degrees[n])[:2]
+    )
     created = network.nodes_created
     while f"node-{created}" in network.nodes:  # a site that enrolled under such a name
         created += 1
     name = f"node-{created}"
     if (folder / name).exists():
-        raise NetworkError(f"{folder / name} exists, but is not a node of network.toml; move it away")
-    node, rows = node_settings(name, _free_place(folder, network, host, port), exchanges_per_second), 0
+        raise NetworkError(
+            f"{folder / name} exists, but is not a node of network.toml; move it away"
+        )
+    node, rows = (
+        node_settings(name, _free_place(folder, network, host, port), exchanges_per_second),
+        0,
+    )
     node = msgspec.structs.replace(node, **reading)
     if data is not None:
         rows = _check_data(folder, network, data, node.format)
         node = msgspec.structs.replace(node, data=f"data{''.join(data.suffixes[-2:])}")
     new_edges = tuple((other, name) for other in chosen)
-    nodes, edges = {**network.nodes, name: node.advertise or node.listen}, (*network.edges, *new_edges)
+    nodes, edges = (
+        {**network.nodes, name: node.advertise or node.listen},
+        (*network.edges, *new_edges),
+    )
     changed = msgspec.structs.replace(network, nodes=nodes, edges=edges, nodes_created=created + 1)
     membership.check_reachable(changed)
     signer = authority.read(folder, network.network.id, passphrase)
@@ -165,17 +204,25 @@ def add(
     return Change(name, new_edges, _update_nodes(folder, network, changed))
 
 
-def remove(folder: Path, name: str, delete: bool = False, passphrase: Passphrase | None = None) -> Change:
+def remove(
+    folder: Path, name: str, delete: bool = False, passphrase: Passphrase | None = None
+) -> Change:
     """Remove a node that left for good; where the rest would be disconnected, its former neighbours are joined."""
     network = load_network(folder)
     _check_known(folder, network, name)
     if len(network.nodes) <= 2:
-        raise NetworkError(f"{folder} has {len(network.nodes)} nodes; without {name} the other would have no neighbour")
+        raise NetworkError(
+            f"{folder} has {len(network.nodes)} nodes; without {name} the other would have no neighbour"
+        )
     signer = authority.read(folder, network.network.id, passphrase)
     kept = tuple(edge for edge in network.edges if name not in edge)
     former = [a if b == name else b for a, b in network.edges if name in (a, b)]
     components = _components([n for n in network.nodes if n != name], kept)
-    ends = [next(n for n in former if n in component) for component in components if component & set(former)]
+    ends = [
+        next(n for n in former if n in component)
+        for component in components
+        if component & set(former)
+    ]
     new_edges = tuple(pairwise(ends))
     nodes = {n: address for n, address in network.nodes.items() if n != name}
     changed = msgspec.structs.replace(network, nodes=nodes, edges=(*kept, *new_edges))
@@ -209,7 +256,9 @@ def certify(folder: Path, names: Sequence[str], passphrase: Passphrase | None = 
     for name in names or network.nodes:
         if (folder / name / NODE_FILE).exists():
             pairs[name] = _make_pair(signer, name)
-            listed[name] = _member(network.network, name, pairs[name], _count_rows(folder, network, name))
+            listed[name] = _member(
+                network.network, name, pairs[name], _count_rows(folder, network, name)
+            )
     signed = membership.make_list(folder, network, signer, listed)
     authority.write(folder, signer)
     for name, pair in pairs.items():
@@ -218,10 +267,14 @@ def certify(folder: Path, names: Sequence[str], passphrase: Passphrase | None = 
     return list(pairs)
 
 
-def rotate_authority(folder: Path, own: Path | None = None, passphrase: Passphrase | None = None) -> int:
+def rotate_authority(
+    folder: Path, own: Path | None = None, passphrase: Passphrase | None = None
+) -> int:
     """Do the next of the three steps that replace the authority, and return its number: see `authority`."""
     network = load_network(folder)
-    step, signer = authority.rotate(authority.read(folder, network.network.id, passphrase), own, passphrase)
+    step, signer = authority.rotate(
+        authority.read(folder, network.network.id, passphrase), own, passphrase
+    )
     signed = membership.make_list(folder, network, signer, {})
     authority.write(folder, signer)
     for name in network.nodes:
@@ -244,14 +297,18 @@ def _choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresse
     Nodes on one machine have ports of their own, two each.
     """
     if len(hosts) not in (1, nodes):
-        raise InputError(f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node")
+        raise InputError(
+            f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node"
+        )
     chosen, nodes_at = list[addresses.Address](), Counter[str]()
     for host in [addresses.parse_host(text) for text in hosts] * (nodes // len(hosts)):
         chosen.append(addresses.Address(host, port + 2 * nodes_at[_machine(host)]))
         nodes_at[_machine(host)] += 1
     last = max(address.port for address in chosen)
     if not 1 <= port <= last < 65535:
-        raise InputError(f"port = {port}: {nodes} nodes need ports up to {last + 1}; ports go from 1 to 65535")
+        raise InputError(
+            f"port = {port}: {nodes} nodes need ports up to {last + 1}; ports go from 1 to 65535"
+        )
     is_trial = any(
         addresses.is_loopback(address.host) for address in chosen
     )  # then nodes that only dial out are on this machine too
@@ -270,7 +327,9 @@ def _taken(place: addresses.Address) -> str:
 
 def _page_of(port: int) -> addresses.Address:
     """Return where the status page of a node with this port is: for this machine only, as it has no password."""
-    return addresses.Address("127.0.0.1", port + (1 if port >= MIN_UNPRIVILEGED_PORT else PRIVILEGED_OFFSET))
+    return addresses.Address(
+        "127.0.0.1", port + (1 if port >= MIN_UNPRIVILEGED_PORT else PRIVILEGED_OFFSET)
+    )
 
 
 def address_of(place: addresses.Address) -> str:
@@ -294,17 +353,25 @@ def _machine(host: str) -> str:
     return "127.0.0.1" if host == addresses.OUTBOUND or addresses.is_loopback(host) else host
 
 
-def _free_place(folder: Path, network: NetworkConfig, host: str, port: int | None) -> addresses.Address:
+def _free_place(
+    folder: Path, network: NetworkConfig, host: str, port: int | None
+) -> addresses.Address:
     """Return a place for a new node: the port of the others, or the next free one on a machine with several."""
     if port is not None:
         return _choose_places(1, [host], port)[0]
     host = addresses.parse_host(host)
     places = [addresses.parse(address) for address in network.nodes.values() if address]
-    for path in (folder / name / NODE_FILE for name, address in network.nodes.items() if not address):
+    for path in (
+        folder / name / NODE_FILE for name, address in network.nodes.items() if not address
+    ):
         page = config.read_node(path).node.status_page if path.exists() else ""
-        places += [addresses.Address(addresses.OUTBOUND, addresses.parse(page).port - 1)] if page else []
+        places += (
+            [addresses.Address(addresses.OUTBOUND, addresses.parse(page).port - 1)] if page else []
+        )
     here = [place.port + 2 for place in places if _machine(place.host) == _machine(host)]
-    return free_place(host, max(here) if here else min((place.port for place in places), default=FIRST_PORT))
+    return free_place(
+        host, max(here) if here else min((place.port for place in places), default=FIRST_PORT)
+    )
 
 
 def free_place(host: str, first: int) -> addresses.Address:
@@ -353,7 +420,11 @@ def _count_rows(folder: Path, network: NetworkConfig, name: str) -> int:
     """Return how many rows a node has, where its data file is here."""
     node = config.read_node(folder / name / NODE_FILE).node
     path = folder / name / node.data
-    return int(read_rows(network.network, path, folder / name, node.format).shape[0]) if path.is_file() else 0
+    return (
+        int(read_rows(network.network, path, folder / name, node.format).shape[0])
+        if path.is_file()
+        else 0
+    )
 
 
 def node_settings(
@@ -364,16 +435,25 @@ def node_settings(
     It listens on all interfaces, or on loopback if it is reached there, unless another address is given.
     """
     if not 0 < exchanges_per_second < math.inf:
-        raise InputError(f"exchanges_per_second = {exchanges_per_second!r} must be a positive number")
+        raise InputError(
+            f"exchanges_per_second = {exchanges_per_second!r} must be a positive number"
+        )
     reached = address_of(place)
     listen = (listen or str(addresses.everywhere(*place))) if reached else ""
     page = _page_of(addresses.parse(listen).port if listen else place.port)
     advertise = "" if listen == reached else reached
-    return NodeSettings(name, listen, str(page), advertise, exchanges_per_second=exchanges_per_second)
+    return NodeSettings(
+        name, listen, str(page), advertise, exchanges_per_second=exchanges_per_second
+    )
 
 
 def _write_node(
-    folder: Path, shared: Path, network: NetworkConfig, node: NodeSettings, signer: Authority, rows: int
+    folder: Path,
+    shared: Path,
+    network: NetworkConfig,
+    node: NodeSettings,
+    signer: Authority,
+    rows: int,
 ) -> Member:
     """Write a node's files except for its data; files that all nodes have are copied from the network's folder."""
     pair = _make_pair(signer, node.name)
@@ -397,7 +477,9 @@ def _update_nodes(folder: Path, before: NetworkConfig, network: NetworkConfig) -
             continue
         path = folder / name / NODE_FILE
         if path.exists():
-            node = msgspec.structs.replace(config.read_node(path), neighbours=neighbours, forwarders=forwarders)
+            node = msgspec.structs.replace(
+                config.read_node(path), neighbours=neighbours, forwarders=forwarders
+            )
             config.write(path, node)
         else:
             remote.append(name)
@@ -406,7 +488,10 @@ def _update_nodes(folder: Path, before: NetworkConfig, network: NetworkConfig) -
 
 def shared_files(task: Task, folder: Path) -> list[str]:
     """Return the files of which all nodes have a copy: a user's own statistic, and files that options name."""
-    named = [*(str(file) for file, _ in user_file.own_references(task.statistic)), *task.options.values()]
+    named = [
+        *(str(file) for file, _ in user_file.own_references(task.statistic)),
+        *task.options.values(),
+    ]
     return [name for name in named if isinstance(name, str) and name and (folder / name).is_file()]
 
 

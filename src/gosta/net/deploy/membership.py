@@ -27,7 +27,9 @@ MODE = "mode"  # key of the words on private sums
 REQUESTS, BUNDLES = "requests", "bundles"  # folders in that of a network
 
 
-def make_list(folder: Path, network: NetworkConfig, authority: Authority, changed: Mapping[str, Member]) -> SignedList:
+def make_list(
+    folder: Path, network: NetworkConfig, authority: Authority, changed: Mapping[str, Member]
+) -> SignedList:
     """Return a signed list of the network's nodes, some of which are new or changed; the old list if it is the same.
 
     Keys that are no longer used are revoked.
@@ -37,7 +39,9 @@ def make_list(folder: Path, network: NetworkConfig, authority: Authority, change
     listed = []
     for name in network.nodes:
         if name not in changed and name not in known:
-            raise InputError(f"{folder / MEMBERS_FILE} does not list {name}; make new keys with: gosta network certify")
+            raise InputError(
+                f"{folder / MEMBERS_FILE} does not list {name}; make new keys with: gosta network certify"
+            )
         listed.append(changed.get(name) or known[name])
     gone = {one.key for one in known.values()} - {one.key for one in listed}
     revoked = (*(old.list.revoked if old else ()), *sorted(gone))[-members.MAX_REVOKED :]
@@ -51,7 +55,9 @@ def make_list(folder: Path, network: NetworkConfig, authority: Authority, change
     return old if is_same else authority.sign(replace(made, serial=old.list.serial + 1))
 
 
-def publish(folder: Path, network: NetworkConfig, signed: SignedList, authority: Authority) -> list[Path]:
+def publish(
+    folder: Path, network: NetworkConfig, signed: SignedList, authority: Authority
+) -> list[Path]:
     """Write a list, as accepted, to the network's folder and to those of its nodes that are here.
 
     For sites that enrolled, write new bundles, and return their paths.
@@ -65,9 +71,15 @@ def publish(folder: Path, network: NetworkConfig, signed: SignedList, authority:
             written.append(folder / BUNDLES / f"{name}.json")
             written[-1].parent.mkdir(exist_ok=True)
             issued = folder / REQUESTS / f"{name}.pem"
-            cert = authority.certify(name, signed.list.keys[name]) if authority.is_here else issued.read_bytes()
+            cert = (
+                authority.certify(name, signed.list.keys[name])
+                if authority.is_here
+                else issued.read_bytes()
+            )
             neighbours, forwarders = neighbours_of(network, name), forwarders_of(network, name)
-            bundles.write(written[-1], Bundle(name, cert.decode("ascii"), neighbours, signed, forwarders))
+            bundles.write(
+                written[-1], Bundle(name, cert.decode("ascii"), neighbours, signed, forwarders)
+            )
     return written
 
 
@@ -89,7 +101,9 @@ def forwarders_of(network: NetworkConfig, name: str) -> dict[str, str]:
     """Return the members that connect a node to its neighbours if neither end can be reached; else none."""
     if network.nodes[name] or all(neighbours_of(network, name).values()):
         return {}
-    return dict([(other, address) for other, address in network.nodes.items() if address][:MAX_FORWARDERS])
+    return dict(
+        [(other, address) for other, address in network.nodes.items() if address][:MAX_FORWARDERS]
+    )
 
 
 def check_reachable(network: NetworkConfig) -> None:
@@ -132,11 +146,18 @@ def policy_of(task: Task) -> dict[str, str]:
     if task.private is not None:
         return _clean(_private_words(task, task.private))
     level, files = task.confidence_level, [str(file) for file, _ in own_references(task.statistic)]
-    statistic = task.statistic if not files or "," in task.statistic else own_references(task.statistic)[0][1]
+    statistic = (
+        task.statistic
+        if not files or "," in task.statistic
+        else own_references(task.statistic)[0][1]
+    )
     is_for_one_row = is_for_one_row_each(task.protocol)
-    shown = "the row of each site" if is_for_one_row else f"samples of at most {MAX_SAMPLE_ROWS} rows"
+    shown = (
+        "the row of each site" if is_for_one_row else f"samples of at most {MAX_SAMPLE_ROWS} rows"
+    )
     words = {
-        "statistic": statistic + f" (Python code in {', '.join(files)}, which every site runs)" * bool(files),
+        "statistic": statistic
+        + f" (Python code in {', '.join(files)}, which every site runs)" * bool(files),
         "protocol": task.protocol,
         "interval": "none" if level is None else f"{numbers.percent(level, 'g')}",
         "columns": ", ".join(task.columns),
@@ -144,7 +165,8 @@ def policy_of(task: Task) -> dict[str, str]:
         "label": task.label or "",
         "classes": ", ".join(map(str, task.classes)),
         "incomplete rows": "left out" * task.drop_missing,
-        "exchanges end": f"when nodes expect an error of at most {numbers.error(task.until)}" * bool(task.until),
+        "exchanges end": f"when nodes expect an error of at most {numbers.error(task.until)}"
+        * bool(task.until),
         "shown to others": f"{shown}, as numbers that the statistic needs",
     }
     words |= {f"option {name}": str(value) for name, value in task.options.items()}
@@ -156,7 +178,10 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
     noise = "none: all members know the exact totals, of which curves merge small bins"
     if private.epsilon is not None:
         noise = f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for each row"
-        one, some = "against each other site", f"if {private.colluding} of the sites combine what they know"
+        one, some = (
+            "against each other site",
+            f"if {private.colluding} of the sites combine what they know",
+        )
         noise += f", also {one if private.colluding == 1 else some}" * (private.colluding > 0)
     words = {MODE: "private sums: no row leaves a site", **layout.describe()}
     words |= {
@@ -174,7 +199,9 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
 
 
 def _clean(words: Mapping[str, str]) -> dict[str, str]:
-    return {_printable(key)[:100]: _printable(value)[:1000] for key, value in words.items() if value}
+    return {
+        _printable(key)[:100]: _printable(value)[:1000] for key, value in words.items() if value
+    }
 
 
 def _printable(text: str) -> str:

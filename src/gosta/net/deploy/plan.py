@@ -47,7 +47,9 @@ class Goal:
     options: Mapping[str, Any] | None = None
     confidence_level: float | None = DEFAULT_LEVEL
     interval_required: bool = False  # if not, a statistic that cannot have an interval gets none
-    until: float = 0.0  # relative error from which on nodes initiate no exchanges; 0: they never stop
+    until: float = (
+        0.0  # relative error from which on nodes initiate no exchanges; 0: they never stop
+    )
 
 
 class Roles(NamedTuple):
@@ -71,14 +73,22 @@ class Plan:
     graph: str
     nodes: int
     edges: tuple[tuple[int, int], ...]
-    node_rows: tuple[Floats, ...] = ()  # each node's rows as the kernel takes them; empty: sites bring their own
+    node_rows: tuple[
+        Floats, ...
+    ] = ()  # each node's rows as the kernel takes them; empty: sites bring their own
     node_files: tuple[str, ...] = ()  # each node's table in CSV, for private sums
     shared_files: tuple[Path, ...] = ()  # each node gets a copy
-    no_interval: str = ""  # reason for which there are no intervals though the user did not rule them out
-    reading: Mapping[str, str] = field(default_factory=dict)  # how sites' files are read: settings of [node]
+    no_interval: str = (
+        ""  # reason for which there are no intervals though the user did not rule them out
+    )
+    reading: Mapping[str, str] = field(
+        default_factory=dict
+    )  # how sites' files are read: settings of [node]
     sites: tuple[str, ...] = ()  # whose rows each node has, where they are values of a column
     node_counts: tuple[int, ...] = ()  # of rows that count in the nodes' tables
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of columns, from the rows: rounded
+    ranges: Mapping[str, tuple[float, float]] = field(
+        default_factory=dict
+    )  # of columns, from the rows: rounded
     rounded_options: tuple[str, ...] = ()  # that follow from the rows
 
     @property
@@ -88,13 +98,21 @@ class Plan:
 
 
 def for_data(
-    goal: Goal, data: Data, graph: str | None, nodes: int | None, deal: str | None, by: str | None, seed: int
+    goal: Goal,
+    data: Data,
+    graph: str | None,
+    nodes: int | None,
+    deal: str | None,
+    by: str | None,
+    seed: int,
 ) -> Plan:
     """Plan a network whose nodes get the rows of a data set."""
     _, options = _load_goal(goal, seed)
     nodes = _count_nodes(graph, nodes, seed) if by is None else nodes
     # Rows and edges do not depend on the protocol, which is checked below: nodes grow a tree by themselves.
-    setting = make_setting("tracking", data, goal.statistic, graph, seed, options, nodes=nodes, deal=deal, by=by)
+    setting = make_setting(
+        "tracking", data, goal.statistic, graph, seed, options, nodes=nodes, deal=deal, by=by
+    )
     estimand, placement = setting.estimand, setting.placement
     rows.check_values(estimand.x, estimand.data)
 
@@ -109,19 +127,31 @@ def for_data(
     name, files = _place_statistic(goal.statistic)
     widths = estimand.row_widths if len(estimand.parts) > 1 else estimand.x.shape[1]
     options = estimand.json_options
-    task = Task(secrets.token_hex(8), name, goal.protocol, level, options, encoded_columns=widths, until=goal.until)
+    task = Task(
+        secrets.token_hex(8),
+        name,
+        goal.protocol,
+        level,
+        options,
+        encoded_columns=widths,
+        until=goal.until,
+    )
     node_rows, edges = tuple(placement.split(estimand.x)), edges_of(setting.graph)
     return Plan(
-        task, setting.graph.name, placement.nodes, edges, node_rows, (), files, no_interval, sites=placement.names
+        task,
+        setting.graph.name,
+        placement.nodes,
+        edges,
+        node_rows,
+        (),
+        files,
+        no_interval,
+        sites=placement.names,
     )
 
 
 def for_sites(
-    goal: Goal,
-    graph: str | None,
-    nodes: int | None,
-    seed: int,
-    roles: Roles = NO_ROLES,
+    goal: Goal, graph: str | None, nodes: int | None, seed: int, roles: Roles = NO_ROLES
 ) -> Plan:
     """Plan a network whose sites bring their own data."""
     _check_classes(roles)
@@ -130,7 +160,9 @@ def for_sites(
     check_options(chosen, options)
     statistics = [member.statistic for member in chosen]
     for statistic in statistics:
-        if len(classes) < 2 and (classes or label is not None or statistic.sample_index is not None):
+        if len(classes) < 2 and (
+            classes or label is not None or statistic.sample_index is not None
+        ):
             needs = "needs the classes of all sites, as one site may lack some: --classes benign,malignant"
             raise InputError(f"{statistic.name} of sites' own data {needs}")
         protocol_of_nodes(goal.protocol, statistic, has_interval=False)
@@ -146,7 +178,11 @@ def for_sites(
     with sizes_from("nodes"):
         network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
     own_name, own_file = _place_statistic(goal.statistic)
-    files = {name: Path(v) for name, v in options.items() if isinstance(v, str) and v and Path(v).is_file()}
+    files = {
+        name: Path(v)
+        for name, v in options.items()
+        if isinstance(v, str) and v and Path(v).is_file()
+    }
     settings = options | {name: file.name for name, file in files.items()}
     task = Task(secrets.token_hex(8), own_name, goal.protocol, level, settings, until=goal.until)
     task = replace(task, **roles._asdict())
@@ -154,7 +190,14 @@ def for_sites(
         own = replace(task, columns=member.columns, score=None) if member.columns else task
         _check_encoding(member.statistic, member.statistic.own_options(options), own)
     shared = (*own_file, *files.values())
-    return Plan(task, network.name, network.n, edges_of(network), shared_files=shared, no_interval=no_interval)
+    return Plan(
+        task,
+        network.name,
+        network.n,
+        edges_of(network),
+        shared_files=shared,
+        no_interval=no_interval,
+    )
 
 
 def for_private(
@@ -176,10 +219,22 @@ def for_private(
         )
     if data is None:
         for column in (name for name, levels in settings.strata.items() if not levels):
-            raise InputError(f"strata = {column!r} needs the values of all sites: --strata {column}=a,b")
+            raise InputError(
+                f"strata = {column!r} needs the values of all sites: --strata {column}=a,b"
+            )
     _check_classes(roles)
-    check_settings(replace(settings, strata={name: levels for name, levels in settings.strata.items() if levels}))
-    task = Task(secrets.token_hex(8), goal.statistic, "tracking", goal.confidence_level, dict(goal.options or {}))
+    check_settings(
+        replace(
+            settings, strata={name: levels for name, levels in settings.strata.items() if levels}
+        )
+    )
+    task = Task(
+        secrets.token_hex(8),
+        goal.statistic,
+        "tracking",
+        goal.confidence_level,
+        dict(goal.options or {}),
+    )
     task = replace(task, **roles._asdict(), private=settings)
     declared = None
     if data is not None:
@@ -201,7 +256,15 @@ def for_private(
     choose_noise(settings, layout, nodes)
     with sizes_from("nodes", most=None if by is None else 0):
         network = graphs.load(graph, nodes, seed).in_order_of(sites)
-    made = Plan(task, network.name, network.n, edges_of(network), node_files=files, node_counts=counts, sites=sites)
+    made = Plan(
+        task,
+        network.name,
+        network.n,
+        edges_of(network),
+        node_files=files,
+        node_counts=counts,
+        sites=sites,
+    )
     if declared is None:
         return made
     return dataclasses.replace(made, ranges=declared.ranges, rounded_options=declared.options)
@@ -212,7 +275,9 @@ def _check_row_counts(protocol: str, placement: Placement) -> None:
     rows, nodes = int(placement.rows.sum()), placement.nodes
     if rows > nodes and is_for_one_row_each(protocol):
         why = f"protocol = {protocol!r} is for exactly one row at each node, and there are {rows:,} rows"
-        raise InputError(f"nodes = {nodes}: {why}; give --nodes {rows}, take fewer rows with --n, or use tracking")
+        raise InputError(
+            f"nodes = {nodes}: {why}; give --nodes {rows}, take fewer rows with --n, or use tracking"
+        )
 
 
 def _check_classes(roles: Roles) -> None:
@@ -232,7 +297,9 @@ def _place(
     if by is not None:
         order, placement = assign_by_column(data, kept, nodes, seed)
     else:
-        order, placement = assign_at_random(int(kept.sum()), nodes or DEFAULT_NODES, deal or "zipf", seed)
+        order, placement = assign_at_random(
+            int(kept.sum()), nodes or DEFAULT_NODES, deal or "zipf", seed
+        )
     return np.split(np.flatnonzero(kept)[order], placement.offsets[1:-1]), placement.names
 
 
@@ -242,7 +309,9 @@ def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task
     if not names or not statistic.is_built_in:  # a user's kernel may need special numbers
         return
     size, label = 2 * len(names) + 2 * len(task.classes) + 2, task.label or "label"
-    columns: dict[str, Any] = {name: (np.arange(size) % (k + 2) == 0).astype(float) for k, name in enumerate(names)}
+    columns: dict[str, Any] = {
+        name: (np.arange(size) % (k + 2) == 0).astype(float) for k, name in enumerate(names)
+    }
     if statistic.weights:
         columns.setdefault(statistic.weights, np.ones(size))
     if task.classes:
@@ -279,7 +348,11 @@ def _count_nodes(graph: str | None, nodes: int | None, seed: int) -> int:
     """Return how many nodes there are: by default as many as an edge-list file has."""
     if nodes is not None:
         return nodes
-    return DEFAULT_NODES if graph is None or graphs.is_family(graph) else graphs.load(graph, seed=seed).n
+    return (
+        DEFAULT_NODES
+        if graph is None or graphs.is_family(graph)
+        else graphs.load(graph, seed=seed).n
+    )
 
 
 def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
@@ -288,7 +361,9 @@ def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
             f"graph = {graph.name!r} has weights; nodes choose all neighbours equally often: leave them out"
         )
     if graph.m > MAX_EDGES:
-        raise InputError(f"graph = {graph.name!r} has {graph.m:,} edges; a network has at most {MAX_EDGES:,}")
+        raise InputError(
+            f"graph = {graph.name!r} has {graph.m:,} edges; a network has at most {MAX_EDGES:,}"
+        )
     if graph.edges is None:
         return tuple(combinations(range(graph.n), 2))
     return tuple((a, b) for a, b in graph.edges.tolist())
@@ -302,7 +377,9 @@ def _place_statistic(statistic: str) -> tuple[str, tuple[Path, ...]]:
         title = one.title
         if parts is not None:
             files[parts[0]] = None
-            title = ":".join([parts[0].name, parts[1], *(["+".join(one.columns)] if one.columns else [])])
+            title = ":".join(
+                [parts[0].name, parts[1], *(["+".join(one.columns)] if one.columns else [])]
+            )
         titles.append(title)
     if len({file.name for file in files}) < len(files):
         raise InputError(f"statistic = {statistic!r}: two files have the same name; rename one")

@@ -40,16 +40,31 @@ KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
             '["private"]',
             '"private": masked sums; "noisy": only with epsilon; "rows": rows may leave this site',
         ),
-        "min_rows": ("10", "rows, or people, that this site must have; this and what follows is for sums"),
+        "min_rows": (
+            "10",
+            "rows, or people, that this site must have; this and what follows is for sums",
+        ),
         "min_sites": ("3", "sites that must take part"),
         "min_share": ("0.66", "share of the members that must take part"),
-        "min_cell": ("5", "curves merge bins with fewer rows, smaller strata have no value (only without noise)"),
+        "min_cell": (
+            "5",
+            "curves merge bins with fewer rows, smaller strata have no value (only without noise)",
+        ),
         "max_min_cell": ("50", "the largest min_cell of another member that this site accepts"),
-        "min_change": ("10", "rows that must differ before this site contributes others than the last time"),
+        "min_change": (
+            "10",
+            "rows that must differ before this site contributes others than the last time",
+        ),
         "max_bins": ("1024", "of a column"),
-        "epsilon_budget": ("10.0", "at which this site stops: of all its releases with noise together"),
+        "epsilon_budget": (
+            "10.0",
+            "at which this site stops: of all its releases with noise together",
+        ),
         "delta_budget": ("1e-5", "with which that epsilon is computed"),
-        "releases_per_day": ("0", "0: no limit; with the same noise as before, a release does not count"),
+        "releases_per_day": (
+            "0",
+            "0: no limit; with the same noise as before, a release does not count",
+        ),
         "person": ('"patient"', "column that tells people apart: then min_rows counts people"),
     }
 )
@@ -84,11 +99,17 @@ def policy_for(task: Task) -> str:
     return policy_text(in_force, examples)
 
 
-def policy_text(in_force: Mapping[str, str], examples: Mapping[str, str] = MappingProxyType({})) -> str:
+def policy_text(
+    in_force: Mapping[str, str], examples: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Return a policy.toml with all keys, of which some are in force and the others are comments."""
     lines = []
     for key, (default, words) in KEYS.items():
-        line = f"{key} = {in_force[key]}" if key in in_force else f"# {key} = {examples.get(key, default)}"
+        line = (
+            f"{key} = {in_force[key]}"
+            if key in in_force
+            else f"# {key} = {examples.get(key, default)}"
+        )
         lines.append(f"{line:{LINE_WIDTH}}  # {words}")
     return "\n".join([HEADER.rstrip(), *lines, ""])
 

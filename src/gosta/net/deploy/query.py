@@ -17,7 +17,15 @@ import msgspec
 
 from gosta.errors import GostaError, InputError
 from gosta.net.addresses import Address, parse
-from gosta.net.config import JOURNAL_FILE, LOCK_FILE, NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, read_node
+from gosta.net.config import (
+    JOURNAL_FILE,
+    LOCK_FILE,
+    NETWORK_FILE,
+    NODE_FILE,
+    NetworkConfig,
+    NodeConfig,
+    read_node,
+)
 from gosta.net.deploy.folders import load_network
 from gosta.net.node import lock
 from gosta.net.node.status import Status
@@ -28,7 +36,10 @@ TIMEOUT_SECONDS = 2.0
 MAX_RESPONSE_BYTES = 1 << 22  # a status with 30,000 neighbours
 QUERY_THREADS = 32
 START_SECONDS = 10.0  # for a node to start and answer
-LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where to reach a node that listens on all interfaces
+LOOPBACK = {
+    "0.0.0.0": "127.0.0.1",
+    "::": "::1",
+}  # where to reach a node that listens on all interfaces
 
 
 # Made once: msgspec crashes where several threads use a type for the first time.
@@ -64,7 +75,9 @@ def fetch(config: NodeConfig, path: str, max_bytes: int) -> bytes | None:
         return None
     try:
         host, port = parse(config.node.status_page)
-        connection = http.client.HTTPConnection(LOOPBACK.get(host, host), port, timeout=TIMEOUT_SECONDS)
+        connection = http.client.HTTPConnection(
+            LOOPBACK.get(host, host), port, timeout=TIMEOUT_SECONDS
+        )
         with contextlib.closing(connection):
             connection.request("GET", path)
             return connection.getresponse().read(max_bytes)
@@ -79,9 +92,15 @@ def read_status(folder: Path) -> Status:
 
 def view_network(folder: Path) -> list[View]:
     network = load_network(folder)
-    folders, is_private = [folder / name for name in network.nodes], network.network.private is not None
+    folders, is_private = (
+        [folder / name for name in network.nodes],
+        network.network.private is not None,
+    )
     with ThreadPoolExecutor(QUERY_THREADS) as pool:
-        views = [_view(one, status) for one, status in zip(folders, pool.map(_try_query, folders), strict=True)]
+        views = [
+            _view(one, status)
+            for one, status in zip(folders, pool.map(_try_query, folders), strict=True)
+        ]
     return [view._replace(is_private=is_private) for view in views]
 
 
@@ -98,7 +117,9 @@ def _view(folder: Path, status: Status | None) -> View:
     except (GostaError, sqlite3.Error) as error:  # such as a journal that is being made
         if not folder.is_dir():
             return View(folder.name, "not on this machine", 0, None)
-        return View(folder.name, "no answer" if lock.is_running(folder) else "stopped", 0, None, str(error))
+        return View(
+            folder.name, "no answer" if lock.is_running(folder) else "stopped", 0, None, str(error)
+        )
     return View(folder.name, status.state, 0, status)
 
 
@@ -108,8 +129,12 @@ class Poller:
     def __init__(self, folder: Path) -> None:
         """`folder` is a network's, or a node's."""
         self.folder = folder
-        self.network: NetworkConfig | None = load_network(folder) if (folder / NETWORK_FILE).exists() else None
-        self.task = read_node(folder / NODE_FILE).network if self.network is None else self.network.network
+        self.network: NetworkConfig | None = (
+            load_network(folder) if (folder / NETWORK_FILE).exists() else None
+        )
+        self.task = (
+            read_node(folder / NODE_FILE).network if self.network is None else self.network.network
+        )
         self._modified: dict[Path, int] = {}
         self._configs: dict[Path, NodeConfig] = {}
         self._statuses: dict[Path, Status] = {}  # of the last answers
@@ -120,7 +145,11 @@ class Poller:
         with contextlib.suppress(InputError, OSError):  # a file that is being edited
             if self.network is not None and self._is_modified(self.folder / NETWORK_FILE):
                 self.network = load_network(self.folder)
-        folders = [self.folder] if self.network is None else [self.folder / name for name in self.network.nodes]
+        folders = (
+            [self.folder]
+            if self.network is None
+            else [self.folder / name for name in self.network.nodes]
+        )
         return await asyncio.gather(*map(self._view, folders))
 
     async def _view(self, folder: Path) -> View:
@@ -131,7 +160,11 @@ class Poller:
             return View(found.node, found.state, 0, found)
         if config is None or not lock.is_running(folder):
             return self._view_stopped(folder)
-        state = "no answer" if time.time() - (folder / LOCK_FILE).stat().st_mtime > START_SECONDS else "starting"
+        state = (
+            "no answer"
+            if time.time() - (folder / LOCK_FILE).stat().st_mtime > START_SECONDS
+            else "starting"
+        )
         state = state if config.node.status_page else "no status page"
         return View(config.node.name, state, 0, self._statuses.get(folder))
 
@@ -171,7 +204,9 @@ async def _query_status(config: NodeConfig) -> Status | None:
             reader, writer = await asyncio.open_connection(LOOPBACK.get(host, host), port)
             writer.write(request)
             answer = bytearray()
-            while len(answer) <= MAX_RESPONSE_BYTES and (part := await reader.read(MAX_RESPONSE_BYTES)):
+            while len(answer) <= MAX_RESPONSE_BYTES and (
+                part := await reader.read(MAX_RESPONSE_BYTES)
+            ):
                 answer += part
     except OSError:  # TimeoutError is one
         return None
@@ -188,14 +223,24 @@ def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None
     if not estimates or len(estimates) < len(statuses) or len(set(map(len, estimates))) > 1:
         return None
     mean = tuple(math.fsum(parts) / len(estimates) for parts in zip(*estimates, strict=True))
-    return mean, max(relative_distance(estimate, mean, statuses[0].statistics) for estimate in estimates)
+    return mean, max(
+        relative_distance(estimate, mean, statuses[0].statistics) for estimate in estimates
+    )
 
 
 def all_within(statuses: Sequence[Status], error: float) -> bool:
     """Return whether all nodes have an estimate over all sites, of the latest epoch, that is accurate enough."""
     epoch = max((status.epoch for status in statuses), default=0)
-    if any(status.sums is not None for status in statuses):  # a site that does not take part has no result
-        is_done = all(one.state in ("complete", "suppressed") and one.epoch == epoch for one in statuses)
+    if any(
+        status.sums is not None for status in statuses
+    ):  # a site that does not take part has no result
+        is_done = all(
+            one.state in ("complete", "suppressed") and one.epoch == epoch for one in statuses
+        )
         return is_done and any(one.state == "complete" for one in statuses)
-    errors = [one.expected_error for one in statuses if one.estimate_epoch == epoch and not one.missing]
-    return len(errors) == len(statuses) and all(expected is not None and expected <= error for expected in errors)
+    errors = [
+        one.expected_error for one in statuses if one.estimate_epoch == epoch and not one.missing
+    ]
+    return len(errors) == len(statuses) and all(
+        expected is not None and expected <= error for expected in errors
+    )

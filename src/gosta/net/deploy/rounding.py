@@ -62,5 +62,7 @@ def round_centres(centres: Floats) -> Floats:
 
 
 def _with_digits(centres: Floats, digits: int) -> Floats:
-    rounded: Floats = np.array([[float(f"{number:.{digits}g}") for number in row] for row in centres.tolist()])
+    rounded: Floats = np.array(
+        [[float(f"{number:.{digits}g}") for number in row] for row in centres.tolist()]
+    )
     return rounded

@@ -36,7 +36,9 @@ class SiteLog(NamedTuple):
     @property
     def spent_epsilon(self) -> float:
         """Privacy of all contributions together, for a row or for a person."""
-        return total_epsilon([one.spent for one in self.history if one.spent is not None], self.policy.delta_budget)
+        return total_epsilon(
+            [one.spent for one in self.history if one.spent is not None], self.policy.delta_budget
+        )
 
 
 class _Line(msgspec.Struct):
@@ -49,7 +51,9 @@ def parse_lines(lines: Iterable[str]) -> list[Logged]:
     """Return a log from its lines of JSON, with the texts of the entries as they were hashed."""
     try:
         found = [msgspec.json.decode(line, type=_Line) for line in lines if line.strip()]
-        log = [Logged(one.number, bytes(one.entry).decode(), bytes.fromhex(one.hash)) for one in found]
+        log = [
+            Logged(one.number, bytes(one.entry).decode(), bytes.fromhex(one.hash)) for one in found
+        ]
         for one in log:
             _ = one.entry
     except (msgspec.DecodeError, ValueError) as error:
@@ -63,7 +67,9 @@ def read_log(folder: Path, config: NodeConfig | None = None) -> list[Logged]:
     if lock.is_running(folder):
         answer = fetch(config, "/contributions", MAX_RESPONSE_BYTES)
         if answer is None:
-            raise NetworkError(f"{folder}: the node is running but does not answer, or has no status_page in node.toml")
+            raise NetworkError(
+                f"{folder}: the node is running but does not answer, or has no status_page in node.toml"
+            )
         return parse_lines(answer.decode(errors="replace").splitlines())
     if not (folder / JOURNAL_FILE).is_file():
         return []
@@ -84,7 +90,9 @@ def read_site_log(folder: Path) -> SiteLog:
     except InputError as error:
         policy_error = str(error)
     missing = find_missing(folder, config, log)
-    return SiteLog(config.node.name, log, missing, policy, history_of([one.entry for one in log]), policy_error)
+    return SiteLog(
+        config.node.name, log, missing, policy, history_of([one.entry for one in log]), policy_error
+    )
 
 
 def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:
@@ -95,7 +103,11 @@ def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:
     last = None
     if lock.is_running(folder):
         status = query_status(config)
-        if status is not None and status.sums is not None and config.node.name in status.sums.participants:
+        if (
+            status is not None
+            and status.sums is not None
+            and config.node.name in status.sums.participants
+        ):
             last = status.estimate_epoch
     elif (folder / JOURNAL_FILE).is_file():
         with contextlib.closing(Journal(folder / JOURNAL_FILE, read_only=True)) as journal:
@@ -103,8 +115,12 @@ def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:
             last = None if found is None else found[0]
     else:
         return f"there is no {JOURNAL_FILE}: no node has run in this folder, or it was deleted"
-    if last is None or last in {one.entry.epoch for one in log if one.entry.event == "contribution"}:
-        lost = "" if lock.is_running(folder) else find_lost(folder / HEAD_FILE, log)  # while it runs, both grow
+    if last is None or last in {
+        one.entry.epoch for one in log if one.entry.event == "contribution"
+    }:
+        lost = (
+            "" if lock.is_running(folder) else find_lost(folder / HEAD_FILE, log)
+        )  # while it runs, both grow
         return f"it {lost}" * bool(lost)
     what = "it ends too early" if log else "it is empty"
     return f"{what}, although the node has contributed to epoch {last}: entries were removed"

@@ -38,7 +38,9 @@ def node_command(folder: Path) -> list[str]:
     return [sys.executable, "-m", "gosta", "node", str(folder)]
 
 
-Show = Callable[[Sequence[View], float], None]  # called with all nodes and the seconds since the start
+Show = Callable[
+    [Sequence[View], float], None
+]  # called with all nodes and the seconds since the start
 
 
 class NodeProcess:
@@ -63,7 +65,11 @@ class NodeProcess:
                 self._start(now)
         elif self.process.poll() is not None:
             self._handle_end(now, self.process.returncode)
-        elif self.query is None and self.config is not None and now - self.queried_at >= QUERY_SECONDS:
+        elif (
+            self.query is None
+            and self.config is not None
+            and now - self.queried_at >= QUERY_SECONDS
+        ):
             self.queried_at, self.query = now, pool.submit(query_status, self.config)
         elif self.query is not None and self.query.done():
             self.update(self.query.result())
@@ -81,13 +87,18 @@ class NodeProcess:
         elif self.config is not None and not self.config.node.status_page:
             state = "no status page"
         else:
-            state = "starting" if time.monotonic() - self.started_at < EARLY_SECONDS else "no answer"
+            state = (
+                "starting" if time.monotonic() - self.started_at < EARLY_SECONDS else "no answer"
+            )
         return View(self.name, state, max(self.restarts, 0), self.status, self.failure)
 
     def _last_log_message(self) -> str:
         """Return the reason in the last line of the node's log, or the line itself."""
         lines: list[str] = []
-        for path in (old_log(self.folder, 1), self.folder / LOG_FILE):  # which is empty right after it was rotated
+        for path in (
+            old_log(self.folder, 1),
+            self.folder / LOG_FILE,
+        ):  # which is empty right after it was rotated
             with contextlib.suppress(OSError), path.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
                 lines += log.read().decode(errors="replace").strip().splitlines()
@@ -101,8 +112,12 @@ class NodeProcess:
         try:
             self.config = read_node(self.folder / NODE_FILE)
             command = self.command(self.folder)
-            with (self.folder / LOG_FILE).open("ab") as log:  # a new session: Ctrl-C reaches the supervisor only
-                self.process = Popen(command, stdin=DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            with (self.folder / LOG_FILE).open(
+                "ab"
+            ) as log:  # a new session: Ctrl-C reaches the supervisor only
+                self.process = Popen(
+                    command, stdin=DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
         except OSError as error:
             raise NetworkError(f"cannot start {self.name}: {error.strerror or error}") from None
 
@@ -110,13 +125,19 @@ class NodeProcess:
         self.process, self.query, self.has_answered = None, None, False
         if code == FAILED_CODE:
             self.failure = self._last_log_message()
-        if code in (0, -signal.SIGTERM, FAILED_CODE):  # another process stopped it, or a restart does not help
+        if code in (
+            0,
+            -signal.SIGTERM,
+            FAILED_CODE,
+        ):  # another process stopped it, or a restart does not help
             self.is_done = True
             return
         self.early_ends = self.early_ends + 1 if now - self.started_at < EARLY_SECONDS else 1
         if self.early_ends >= MAX_EARLY_ENDS:
             last = f"its last message: {self._last_log_message()} (see {self.folder / LOG_FILE})"
-            raise NetworkError(f"{self.name} ended {MAX_EARLY_ENDS} times right after its start; {last}")
+            raise NetworkError(
+                f"{self.name} ended {MAX_EARLY_ENDS} times right after its start; {last}"
+            )
         first, longest = RESTART_SECONDS
         self.restart_at = now + min(longest, first * 2 ** (self.early_ends - 1))
 
@@ -130,9 +151,13 @@ class Supervisor:
         self._applied = 0  # modification time of the network.toml whose nodes are all running
         for name in local_nodes(folder):
             if lock.is_running(folder / name):
-                raise NetworkError(f"{name} of {folder} is running already; stop it with: gosta network down {folder}")
+                raise NetworkError(
+                    f"{name} of {folder} is running already; stop it with: gosta network down {folder}"
+                )
             if not _data_file(folder / name).is_file():
-                raise NetworkError(f"{name} has no data: put its rows into {_data_file(folder / name)} first")
+                raise NetworkError(
+                    f"{name} has no data: put its rows into {_data_file(folder / name)} first"
+                )
 
     def poll(self, pool: ThreadPoolExecutor) -> None:
         """Take up nodes that were added, drop those that were removed, and poll every process."""
@@ -144,9 +169,19 @@ class Supervisor:
             node.poll(time.monotonic(), pool)
 
     def _follow(self, names: Sequence[str], modified: int) -> None:
-        ready = [name for name in names if name in self.nodes or _data_file(self.folder / name).is_file()]
-        leaving = [name for name in self.nodes if name not in names and self.nodes[name].process is not None]
-        new = {name: NodeProcess(self.folder / name, self.command) for name in ready if name not in self.nodes}
+        ready = [
+            name for name in names if name in self.nodes or _data_file(self.folder / name).is_file()
+        ]
+        leaving = [
+            name
+            for name in self.nodes
+            if name not in names and self.nodes[name].process is not None
+        ]
+        new = {
+            name: NodeProcess(self.folder / name, self.command)
+            for name in ready
+            if name not in self.nodes
+        }
         self.nodes = {name: new.get(name) or self.nodes[name] for name in (*ready, *leaving)}
         if not leaving and len(ready) == len(names):
             self._applied = modified
@@ -159,14 +194,20 @@ class Supervisor:
         nodes = self.nodes.values()
         failed = [node for node in nodes if node.failure]
         if failed and (until is not None or len(failed) == len(nodes)):
-            raise NetworkError(f"{failed[0].name} failed: {failed[0].failure} (see {failed[0].folder / LOG_FILE})")
+            raise NetworkError(
+                f"{failed[0].name} failed: {failed[0].failure} (see {failed[0].folder / LOG_FILE})"
+            )
         if all(node.is_done for node in nodes):
             return True
         statuses = [node.status for node in nodes if node.has_answered and node.status is not None]
         return until is not None and len(statuses) == len(nodes) and all_within(statuses, until)
 
     def query_all(self, pool: ThreadPoolExecutor) -> None:
-        configs = {node: node.config for node in self.nodes.values() if node.process is not None and node.config}
+        configs = {
+            node: node.config
+            for node in self.nodes.values()
+            if node.process is not None and node.config
+        }
         for node, status in zip(configs, pool.map(query_status, configs.values()), strict=True):
             node.update(status)
 
@@ -185,7 +226,11 @@ class Supervisor:
 
 
 def up(
-    folder: Path, show: Show, seconds: float | None = None, until: float | None = None, command: Command | None = None
+    folder: Path,
+    show: Show,
+    seconds: float | None = None,
+    until: float | None = None,
+    command: Command | None = None,
 ) -> list[View]:
     """Run all nodes until Ctrl-C, for some seconds, or until all expect at most the error `until`; return their states.
 
@@ -196,7 +241,9 @@ def up(
     supervisor, start = Supervisor(folder.resolve(), command or node_command), time.monotonic()
     for name in local_nodes(folder) if until is not None else ():
         if not read_node(folder / name / NODE_FILE).node.status_page:
-            raise InputError(f"until needs the nodes' status pages, and {name} has none: set status_page in node.toml")
+            raise InputError(
+                f"until needs the nodes' status pages, and {name} has none: set status_page in node.toml"
+            )
     with _stop_signals() as stop, ThreadPoolExecutor(QUERY_THREADS) as pool:
         try:
             while not stop.is_set():
@@ -216,7 +263,9 @@ def up(
 def down(folder: Path) -> list[str]:
     """Stop all nodes of a network that run on this machine, and return their names."""
     lock.check_platform()
-    return [stopped.name for stopped in lock.stop_nodes([folder / name for name in local_nodes(folder)])]
+    return [
+        stopped.name for stopped in lock.stop_nodes([folder / name for name in local_nodes(folder)])
+    ]
 
 
 def start_epoch(folder: Path) -> tuple[str, int]:
@@ -224,7 +273,9 @@ def start_epoch(folder: Path) -> tuple[str, int]:
     is_network = (folder / NETWORK_FILE).exists()
     folders = [folder / name for name in local_nodes(folder)] if is_network else [folder]
     start = f"gosta {'network up' if is_network else 'node'} {folder}"
-    refusal = NetworkError(f"{folder}: no node is running, so that none can start an epoch; start it with: {start}")
+    refusal = NetworkError(
+        f"{folder}: no node is running, so that none can start an epoch; start it with: {start}"
+    )
     names = {one: read_node(one / NODE_FILE).node.name for one in folders}
     for one in filter(lock.is_running, folders):
         try:

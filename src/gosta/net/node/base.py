@@ -26,14 +26,25 @@ from gosta.net.transport.base import Greeting, Link, Loop, Transport
 
 HEARTBEAT_SECONDS = 1.0  # between pings to each neighbour
 SILENCE_SECONDS = 10.0  # after which a connection is closed
-DIAL_SECONDS = 0.2, 20.0  # between attempts to connect: the first time, doubled each time, and at most
-DIAL_PRIORITY_SECONDS = 1.0  # of two neighbours, the one whose name comes second waits so long before it dials
+DIAL_SECONDS = (
+    0.2,
+    20.0,
+)  # between attempts to connect: the first time, doubled each time, and at most
+DIAL_PRIORITY_SECONDS = (
+    1.0  # of two neighbours, the one whose name comes second waits so long before it dials
+)
 PROBE_SECONDS = 1.0  # between attempts to write to a disk that failed
 SNAPSHOT_RECORDS = 512  # records between snapshots: a restart applies fewer than these
 MAX_SENT_LIST_BYTES = MAX_MESSAGE_BYTES - 64  # a longer member list has to be taken to the sites
-MAX_REJECTIONS, REJECTION_SECONDS = 20, 3.0  # of a neighbour's messages at once, and one per so many seconds; then
+MAX_REJECTIONS, REJECTION_SECONDS = (
+    20,
+    3.0,
+)  # of a neighbour's messages at once, and one per so many seconds; then
 SUSPENSION_SECONDS = 60.0  # it is suspended for so long
-CONNECTIONS_AT_ONCE, CONNECTION_SECONDS = 20, 3.0  # of one neighbour, and then one per so many seconds
+CONNECTIONS_AT_ONCE, CONNECTION_SECONDS = (
+    20,
+    3.0,
+)  # of one neighbour, and then one per so many seconds
 MESSAGES_PER_EXCHANGE = 5  # that a neighbour may send, at the most exchanges per second
 REQUESTED = "requested by the operator"  # the reason of an epoch
 GOSTA_VERSION = gosta.__version__  # read once: that takes a millisecond
@@ -58,7 +69,14 @@ class BaseNode(ABC):
         log: Log,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.config, self.peer, self.journal, self.loop, self.rng, self.log = config, peer, journal, loop, rng, log
+        self.config, self.peer, self.journal, self.loop, self.rng, self.log = (
+            config,
+            peer,
+            journal,
+            loop,
+            rng,
+            log,
+        )
         self.clock = clock  # seconds since 1970
         self.greeting = Greeting(peer.name, peer.identity.network, peer.identity.fingerprint)
         self.lists: ListFolder | NoLists = NoLists()
@@ -68,7 +86,9 @@ class BaseNode(ABC):
         self.rejections = Rejections(log)
         self.disk_error = ""  # why the journal cannot be written
         self.reload_error = self.credentials_error = ""  # why changed files are not in use
-        self.list_conflict = ""  # why the member list cannot be trusted: the coordinator signed another one like it
+        self.list_conflict = (
+            ""  # why the member list cannot be trusted: the coordinator signed another one like it
+        )
         self.certificate_ends: dict[str, float] = {}  # as the status has them
         self._hostility = Budget(MAX_REJECTIONS, REJECTION_SECONDS)  # by neighbour, as the next one
         self._connections = Budget(CONNECTIONS_AT_ONCE, CONNECTION_SECONDS)
@@ -184,7 +204,9 @@ class BaseNode(ABC):
             link.close()
             return
         if not self._connections.take(link.neighbour, self.loop.time()):
-            self._reject(link, wire.Rejected("connections", "it connects too often"), self.loop.time())
+            self._reject(
+                link, wire.Rejected("connections", "it connects too often"), self.loop.time()
+            )
             link.close()
             return
         self.log("connected", neighbour=link.neighbour, **({"via": link.via} if link.via else {}))
@@ -201,7 +223,9 @@ class BaseNode(ABC):
         contact.dial_attempts = 0  # not when it connects: it may close the connection at once
         try:
             contact.messages += 1
-            if contact.messages > MESSAGES_PER_EXCHANGE * max(1000.0, self.config.node.max_exchanges_per_second):
+            if contact.messages > MESSAGES_PER_EXCHANGE * max(
+                1000.0, self.config.node.max_exchanges_per_second
+            ):
                 raise wire.Rejected("flood", "it sends more messages than exchanges need")
             message = wire.decode(raw)
             self._note_lists(link, contact, message)
@@ -218,7 +242,10 @@ class BaseNode(ABC):
                 contact.measure(self.loop.time() - message.sent / 1e6)
             case wire.Ping():
                 contact.epoch = message.announcement.epoch
-                is_other = message.list_serial == serial and message.list_digest != self.peer.trust.list_digest
+                is_other = (
+                    message.list_serial == serial
+                    and message.list_digest != self.peer.trust.list_digest
+                )
                 if (message.list_serial < serial or is_other) and serial != contact.list_sent:
                     contact.list_sent = serial
                     self._send_list(link, self.lists.content())
@@ -234,7 +261,9 @@ class BaseNode(ABC):
 
     def _find_conflict(self) -> str:
         """Find out whether the coordinator signed another list with the serial number of this node's; return that."""
-        self.list_conflict = self.lists.conflict(self.peer.trust.serial, self.peer.trust.list_digest)
+        self.list_conflict = self.lists.conflict(
+            self.peer.trust.serial, self.peer.trust.list_digest
+        )
         return self.list_conflict
 
     def _send_list(self, link: Link, content: bytes) -> None:
@@ -271,7 +300,11 @@ class BaseNode(ABC):
 
     def on_mismatch(self, neighbour: str, setting: str, detail: str) -> None:
         contact = self.contacts.get(neighbour)
-        if contact is not None and contact.mismatch != setting and self._connections.take(neighbour, self.loop.time()):
+        if (
+            contact is not None
+            and contact.mismatch != setting
+            and self._connections.take(neighbour, self.loop.time())
+        ):
             contact.mismatch = setting
             self.log("mismatch", neighbour=neighbour, setting=setting, detail=detail)
         self.counters[f"mismatches: {setting}"] += 1
@@ -313,7 +346,12 @@ class BaseNode(ABC):
     def _dial(self, neighbour: str) -> None:
         address, contact = self.config.neighbours.get(neighbour, ""), self.contacts.get(neighbour)
         forwarders = {} if address or self.config.node.listen else self.config.forwarders
-        if not (address or forwarders) or contact is None or contact.link is not None or self.transport is None:
+        if (
+            not (address or forwarders)
+            or contact is None
+            or contact.link is not None
+            or self.transport is None
+        ):
             return
         if self.disk_error or self.loop.time() < contact.suspended_until:
             self._redial(neighbour)
@@ -379,7 +417,9 @@ class BaseNode(ABC):
             return "its rows are withdrawn: its data file is not there, or its policy forbids what runs"
         if not self.links:
             return "no neighbour is connected"
-        limit = f"{MAX_EPOCHS_AT_ONCE} epochs at once, and one in {SECONDS_PER_EPOCH:g} s after that"
+        limit = (
+            f"{MAX_EPOCHS_AT_ONCE} epochs at once, and one in {SECONDS_PER_EPOCH:g} s after that"
+        )
         return f"a node starts at most {limit}; try again in {SECONDS_PER_EPOCH:g} s"
 
     def _log_epoch(self, announcement: wire.Announcement) -> None:
@@ -419,13 +459,21 @@ class BaseNode(ABC):
             self._write_waiting()
             self.journal.save_snapshot(self.peer.snapshot())
         except sqlite3.Error as error:
-            self.log("snapshot failed", reason=str(error))  # no record is lost, but a restart takes longer
+            self.log(
+                "snapshot failed", reason=str(error)
+            )  # no record is lost, but a restart takes longer
 
     @property
     def links(self) -> dict[str, Link]:
-        return {name: contact.link for name, contact in self.contacts.items() if contact.link is not None}
+        return {
+            name: contact.link
+            for name, contact in self.contacts.items()
+            if contact.link is not None
+        }
 
-    def _view(self, name: str, contact: Contact, exchanges: int = 0, difference: float | None = None) -> Neighbour:
+    def _view(
+        self, name: str, contact: Contact, exchanges: int = 0, difference: float | None = None
+    ) -> Neighbour:
         """Return a neighbour as the status shows it."""
         now = self.loop.time()
         return Neighbour(

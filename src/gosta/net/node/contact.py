@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from gosta.net.transport.base import Link
 
 ALIVE_SECONDS = 2.0  # since its last message, plus two round trips: until then, a neighbour is offered exchanges
-ANSWER_SECONDS = 1.0, 4.0  # an offer is withdrawn after so long, or so many round trips if that is longer
+ANSWER_SECONDS = (
+    1.0,
+    4.0,
+)  # an offer is withdrawn after so long, or so many round trips if that is longer
 # An accepted exchange is abandoned after so long, or so many round trips, if its initiator is connected but silent, as
 # when it hangs; after twice that if it sends other messages, or is disconnected, as a killed process soon starts again.
 OUTCOME_SECONDS = 2.5, 4.0
-REPEAT_SECONDS = 0.5, 2.0  # after which the initiator is asked again whether an accepted exchange took place
-MAX_ROUND_TRIP_SECONDS = 1.0  # a longer one, or one that a neighbour only pretends, does not make timeouts longer
-TIME_SHARE = 1.5  # of a node's time for exchanges with one neighbour, divided by the number of neighbours
+REPEAT_SECONDS = (
+    0.5,
+    2.0,
+)  # after which the initiator is asked again whether an accepted exchange took place
+MAX_ROUND_TRIP_SECONDS = (
+    1.0  # a longer one, or one that a neighbour only pretends, does not make timeouts longer
+)
+TIME_SHARE = (
+    1.5  # of a node's time for exchanges with one neighbour, divided by the number of neighbours
+)
 TIME_AT_ONCE = 5.0  # seconds of it that can be saved up
 MAX_PAUSE_SECONDS = 30.0  # without offers to a neighbour that did not answer the last ones
 
@@ -44,7 +54,9 @@ class Contact:
     def measure(self, seconds: float) -> None:
         """Add a measured round trip to the average."""
         seconds = min(max(0.0, seconds), MAX_ROUND_TRIP_SECONDS)
-        self.round_trip = seconds if not self.round_trip else self.round_trip + (seconds - self.round_trip) / 8
+        self.round_trip = (
+            seconds if not self.round_trip else self.round_trip + (seconds - self.round_trip) / 8
+        )
 
     def timeout(self, limits: tuple[float, float]) -> float:
         seconds, round_trips = limits

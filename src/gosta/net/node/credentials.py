@@ -11,7 +11,15 @@ from cryptography.x509 import load_pem_x509_certificates
 from gosta.errors import GostaError, InputError, NetworkError
 from gosta.net.addresses import certificate_name
 from gosta.net.config import NodeConfig
-from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Keyring, dns_names, key_of, read_keyring, read_list
+from gosta.net.members import (
+    ACCEPTED_FILE,
+    MEMBERS_FILE,
+    Keyring,
+    dns_names,
+    key_of,
+    read_keyring,
+    read_list,
+)
 from gosta.net.node.base import Log
 from gosta.net.node.node import Node
 from gosta.net.node.reload import stat_file
@@ -23,7 +31,9 @@ from gosta.net.transport.tls import TlsFiles, load_certificate
 
 CREDENTIAL_FILES = ("cert.pem", "key.pem", "ca.pem", MEMBERS_FILE, ACCEPTED_FILE)
 EXPIRY_WARNING = timedelta(days=30)
-RELOAD_SECONDS = 86_400.0  # between reloads though nothing has changed, to warn of certificates that expire
+RELOAD_SECONDS = (
+    86_400.0  # between reloads though nothing has changed, to warn of certificates that expire
+)
 
 
 def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFiles, Keyring]:
@@ -39,7 +49,9 @@ def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFil
         raise InputError(f"{files.cert}: {error}") from None
     holder, names = certificate_name(name, network), dns_names(certificate)
     if holder not in names:
-        raise NetworkError(f"{files.cert} is for {', '.join(names)[:100] or 'no node'}, and this node is {holder}")
+        raise NetworkError(
+            f"{files.cert} is for {', '.join(names)[:100] or 'no node'}, and this node is {holder}"
+        )
     remaining = certificate.not_valid_after_utc - datetime.now(UTC)
     ends = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
     if remaining < timedelta(0):
@@ -49,9 +61,14 @@ def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFil
         log("certificate expires soon", expires=ends)
     keyring = read_keyring(folder, name, network)
     if key_of(certificate) != keyring.list.keys[name]:
-        raise NetworkError(f"{files.cert} is not for the key in {files.key}; the two must be of one bundle")
+        raise NetworkError(
+            f"{files.cert} is not for the key in {files.key}; the two must be of one bundle"
+        )
     if keyring.list.statistic != fingerprint(config.network, folder):
-        log("differs from the member list", reason="[network] in node.toml is not what the members agreed on")
+        log(
+            "differs from the member list",
+            reason="[network] in node.toml is not what the members agreed on",
+        )
     return files, keyring
 
 
@@ -62,12 +79,18 @@ def certificate_ends(folder: Path) -> dict[str, float]:
     if the files are just being replaced: they are read again.
     """
     try:
-        content = {"node": (folder / "cert.pem").read_bytes(), "authority": (folder / "ca.pem").read_bytes()}
+        content = {
+            "node": (folder / "cert.pem").read_bytes(),
+            "authority": (folder / "ca.pem").read_bytes(),
+        }
         content["coordinator"] = read_list(folder / MEMBERS_FILE).certificate.encode()
         loaded = {name: load_pem_x509_certificates(pem) for name, pem in content.items()}
     except (OSError, ValueError, InputError):
         return {}
-    return {name: min(one.not_valid_after_utc.timestamp() for one in found) for name, found in loaded.items()}
+    return {
+        name: min(one.not_valid_after_utc.timestamp() for one in found)
+        for name, found in loaded.items()
+    }
 
 
 class CredentialWatcher:
@@ -76,7 +99,9 @@ class CredentialWatcher:
     The files of a bundle are written one after the other: they are read once nothing has changed between two calls.
     """
 
-    def __init__(self, node: Node | SumNode, transport: TcpTransport, folder: Path, log: Log) -> None:
+    def __init__(
+        self, node: Node | SumNode, transport: TcpTransport, folder: Path, log: Log
+    ) -> None:
         self._node, self._transport, self._folder, self._log = node, transport, folder, log
         self._loaded = self._seen = self._stat_files()
         self._loaded_at = time.monotonic()
@@ -104,7 +129,9 @@ class CredentialWatcher:
         else:
             assert isinstance(peer.source, Source | SumSource)
             self._node.change(config, peer.source.with_trust(keyring))  # type: ignore[arg-type]
-        self._log("credentials reloaded", member_list=keyring.list.serial, members=len(keyring.members))
+        self._log(
+            "credentials reloaded", member_list=keyring.list.serial, members=len(keyring.members)
+        )
 
     def _stat_files(self) -> list[tuple[int, int]]:
         return [stat_file(self._folder / name) for name in CREDENTIAL_FILES]

@@ -41,7 +41,11 @@ class ListFolder:
         if signed.list.serial > max(serial, self.proposed(serial)):
             members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
             members.write_list(path, signed)
-            self._log("member list proposed", serial=signed.list.serial, accept=f"gosta node accept {self._folder}")
+            self._log(
+                "member list proposed",
+                serial=signed.list.serial,
+                accept=f"gosta node accept {self._folder}",
+            )
         elif signed.list.serial == serial and members.digest_of(signed.list) != digest:
             members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
             members.write_list(self._folder / CONFLICT_FILE, signed)

@@ -24,7 +24,9 @@ STOP_TIMEOUT_SECONDS = 10.0  # for nodes to stop after SIGTERM
 def check_platform() -> None:
     """Raise `NetworkError` where nodes cannot run: they need file locks and signals of Unix."""
     if fcntl is None:
-        raise NetworkError("running nodes is supported on Linux and macOS only; 'gosta network init' works here too")
+        raise NetworkError(
+            "running nodes is supported on Linux and macOS only; 'gosta network init' works here too"
+        )
 
 
 @contextlib.contextmanager
@@ -34,7 +36,9 @@ def hold(folder: Path) -> Iterator[None]:
     try:
         lock = (folder / LOCK_FILE).open("a+")
     except OSError as error:
-        raise NetworkError(f"cannot write to {folder}: {error.strerror}; a node keeps its journal there") from None
+        raise NetworkError(
+            f"cannot write to {folder}: {error.strerror}; a node keeps its journal there"
+        ) from None
     with lock:
         for attempts_left in reversed(range(ATTEMPTS)):
             try:
@@ -42,7 +46,9 @@ def hold(folder: Path) -> Iterator[None]:
                 break
             except OSError:
                 if not attempts_left:
-                    raise NetworkError(f"{folder} is run by another process already; stop that one first") from None
+                    raise NetworkError(
+                        f"{folder} is run by another process already; stop that one first"
+                    ) from None
                 time.sleep(RETRY_SECONDS)
         lock.seek(0)
         lock.truncate()
@@ -84,4 +90,6 @@ def process_id(folder: Path) -> int:
     try:
         return int((folder / LOCK_FILE).read_text()[:20])
     except (OSError, ValueError):
-        raise NetworkError(f"{folder / LOCK_FILE} has no process id; stop the node by hand") from None
+        raise NetworkError(
+            f"{folder / LOCK_FILE} has no process id; stop the node by hand"
+        ) from None

@@ -19,7 +19,13 @@ from gosta.net.node.status import Status, difference, make_status
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.epochs import Step
 from gosta.net.protocol.peer import Peer
-from gosta.net.protocol.records import EpochStarted, ExchangeAccepted, ExchangeCompleted, ExchangeConfirmed, Record
+from gosta.net.protocol.records import (
+    EpochStarted,
+    ExchangeAccepted,
+    ExchangeCompleted,
+    ExchangeConfirmed,
+    Record,
+)
 from gosta.net.protocol.report import value_of
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Shown
@@ -28,8 +34,13 @@ from gosta.net.transport.base import Link, Loop, Transport
 INSTANT_SECONDS = 1e-4  # until the next exchange: it need not be scheduled
 IDLE_SECONDS = 0.05  # between attempts to initiate an exchange while that is not possible, at least
 CHECK_SECONDS = 0.25  # between checks of the exchange under way
-STALLED_SECONDS, STALLED_EXCHANGES = 5.0, 20.0  # without an exchange, or the usual time of so many: "stalled"
-UNCONFIRMED_SECONDS = 2.0  # connected for so long and not confirming an exchange is not a fault of the network
+STALLED_SECONDS, STALLED_EXCHANGES = (
+    5.0,
+    20.0,
+)  # without an exchange, or the usual time of so many: "stalled"
+UNCONFIRMED_SECONDS = (
+    2.0  # connected for so long and not confirming an exchange is not a fault of the network
+)
 
 CLOSED_REASONS = "withdrawn", "row limit"  # of neighbours that take part in no exchange for a while
 EXCHANGES = ExchangeCompleted, ExchangeConfirmed
@@ -52,9 +63,13 @@ class Node(BaseNode):
     ) -> None:
         super().__init__(config, peer, journal, loop, rng, log, clock)
         self.is_converged = False  # the expected error is at most `until`
-        self._disclosures: Counter[int] = Counter()  # how often own rows were sent, once for a neighbour and epoch
+        self._disclosures: Counter[int] = (
+            Counter()
+        )  # how often own rows were sent, once for a neighbour and epoch
         self._shown: set[Shown] = set()  # in this epoch
-        self._unwritten: list[Record] = []  # confirmations: after a crash the node asks for them again
+        self._unwritten: list[
+            Record
+        ] = []  # confirmations: after a crash the node asks for them again
         self._partner, self._partner_since = "", 0.0  # of the exchange under way
         self._link_count = 1
         # A token bucket: exchanges that it may still take part in, and when they were counted.
@@ -81,7 +96,11 @@ class Node(BaseNode):
     def change(self, config: NodeConfig, source: Source) -> None:
         """Apply changed settings, rows, neighbours or members."""
         has_changed = self._change_neighbours(config)
-        self.peer.source, self.peer.neighbours, self.peer.trust = source, config.neighbours, source.trust
+        self.peer.source, self.peer.neighbours, self.peer.trust = (
+            source,
+            config.neighbours,
+            source.trust,
+        )
         was_withdrawn, self.peer.is_withdrawn = self.peer.is_withdrawn, False
         self._count_disclosures()
         self._start_epoch_if_due(has_changed=has_changed, is_back=was_withdrawn)
@@ -137,11 +156,19 @@ class Node(BaseNode):
     def _charge(self) -> None:
         """Charge the neighbour with which an exchange was under way until now for the time that it took."""
         peer = self.peer
-        partner = peer.accepted.partner if peer.accepted is not None else peer.pending.to if peer.pending else ""
+        partner = (
+            peer.accepted.partner
+            if peer.accepted is not None
+            else peer.pending.to
+            if peer.pending
+            else ""
+        )
         if partner != self._partner:
             now, rate = self.loop.time(), self.config.node.max_exchanges_per_second
             if self._partner in self.contacts:
-                self.contacts[self._partner].time_left -= max(now - self._partner_since, 1.0 / rate if rate else 0.0)
+                self.contacts[self._partner].time_left -= max(
+                    now - self._partner_since, 1.0 / rate if rate else 0.0
+                )
             self._partner, self._partner_since = partner, now
 
     def _has_capacity(self) -> bool:
@@ -156,7 +183,10 @@ class Node(BaseNode):
         limit, estimator = self.config.node.max_disclosures, self.peer.estimator
         if limit == 0 or not self.peer.shows_own_rows(neighbour):
             return False
-        return any(self._disclosures[row] >= limit for row in estimator.rows.numbers(estimator.next_position))
+        return any(
+            self._disclosures[row] >= limit
+            for row in estimator.rows.numbers(estimator.next_position)
+        )
 
     def _shows_no_more(self) -> bool:
         return all(map(self._is_at_row_limit, self.contacts))
@@ -207,7 +237,11 @@ class Node(BaseNode):
             if now - self._offered_at > contact.timeout(ANSWER_SECONDS):
                 contact.on_no_answer(now)
                 if contact.is_alive(now) and contact.link is not None:
-                    self._reject(contact.link, wire.Rejected("unanswered", "it does not answer an offer"), now)
+                    self._reject(
+                        contact.link,
+                        wire.Rejected("unanswered", "it does not answer an offer"),
+                        now,
+                    )
                 self._execute(self.peer.withdraw_offer())
         if accepted is not None and not self.disk_error:
             contact = self.contacts.get(accepted.partner, Contact())
@@ -224,8 +258,14 @@ class Node(BaseNode):
 
     def _abandon(self, partner: str, contact: Contact, now: float) -> None:
         self.log("exchange abandoned", neighbour=partner)
-        if contact.is_alive(now) and contact.link is not None and now - contact.connected_at > UNCONFIRMED_SECONDS:
-            rejected = wire.Rejected("unconfirmed", "it does not confirm an exchange that it offered")
+        if (
+            contact.is_alive(now)
+            and contact.link is not None
+            and now - contact.connected_at > UNCONFIRMED_SECONDS
+        ):
+            rejected = wire.Rejected(
+                "unconfirmed", "it does not confirm an exchange that it offered"
+            )
             self._reject(contact.link, rejected, now)
             self._suspend(contact.link, "unconfirmed", now)
         self._execute(self.peer.abandon())
@@ -244,14 +284,21 @@ class Node(BaseNode):
         until, report = self.config.network.until, None
         if until:
             report = self.peer.report()
-        if report is None or report.epoch != self.peer.epoch or report.missing or report.expected_error is None:
+        if (
+            report is None
+            or report.epoch != self.peer.epoch
+            or report.missing
+            or report.expected_error is None
+        ):
             return False
         return report.expected_error <= until
 
     def _ping(self, neighbour: str) -> None:
         self._execute(self.peer.ping(neighbour, int(self.loop.time() * 1e6)))
 
-    def _start_epoch_if_due(self, reason: str = "", has_changed: bool = False, is_back: bool = False) -> None:
+    def _start_epoch_if_due(
+        self, reason: str = "", has_changed: bool = False, is_back: bool = False
+    ) -> None:
         peer, epoch_seconds = self.peer, self.config.node.epoch_seconds
         is_over = bool(epoch_seconds) and self.loop.time() - self._epoch_at >= epoch_seconds
         if self.disk_error or peer.is_withdrawn:
@@ -325,10 +372,18 @@ class Node(BaseNode):
         if peer.is_withdrawn:
             return "withdrawn"
         if not self.links:
-            return "mismatch" if any(contact.mismatch for contact in self.contacts.values()) else "disconnected"
+            return (
+                "mismatch"
+                if any(contact.mismatch for contact in self.contacts.values())
+                else "disconnected"
+            )
         if self._shows_no_more():
             return "row limit reached"
-        if alive and all(contact.epoch != peer.epoch for contact in alive) and now - self._epoch_at > STALLED_SECONDS:
+        if (
+            alive
+            and all(contact.epoch != peer.epoch for contact in alive)
+            and now - self._epoch_at > STALLED_SECONDS
+        ):
             return "alone"
         if self.is_converged:
             return "converged"
@@ -341,4 +396,6 @@ class Node(BaseNode):
             self._view(name, contact, peer.exchanges_with(name), difference(own, peer, name))
             for name, contact in self.contacts.items()
         )
-        return make_status(self.config, peer, neighbours, state=self._state(), **self._status_fields())
+        return make_status(
+            self.config, peer, neighbours, state=self._state(), **self._status_fields()
+        )

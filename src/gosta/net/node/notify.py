@@ -23,7 +23,9 @@ class Notifier:
     def __init__(self, status: Callable[[], Status], log: Log) -> None:
         self._status, self._log = status, log
         address = os.environ.get(SOCKET_VARIABLE, "")
-        self._address = f"\0{address[1:]}" if address.startswith("@") else address  # abstract, or a path
+        self._address = (
+            f"\0{address[1:]}" if address.startswith("@") else address
+        )  # abstract, or a path
         self._has_failed = False
 
     def ready(self) -> None:

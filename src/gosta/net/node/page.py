@@ -42,7 +42,10 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
     if status.list_conflict and (status.sums is None or status.sums.reason != status.list_conflict):
         yield "two member lists", status.list_conflict
     if status.proposed_list:
-        yield "new member list", f"{status.proposed_list}, to be accepted with: gosta node accept FOLDER"
+        yield (
+            "new member list",
+            f"{status.proposed_list}, to be accepted with: gosta node accept FOLDER",
+        )
     if status.reload_error:
         yield "changed files are not in use", status.reload_error
     yield from _estimate(status) if status.sums is None else sum_page.summary(status, status.sums)
@@ -86,7 +89,10 @@ def _estimate(status: Status) -> Iterator[tuple[str, str]]:
         estimate += f" (of epoch {status.estimate_epoch})"
     yield status.statistic, estimate
     if status.low is not None and status.confidence_level is not None:
-        yield f"{numbers.percent(status.confidence_level, 'g')} interval", numbers.interval(status.low, status.high)
+        yield (
+            f"{numbers.percent(status.confidence_level, 'g')} interval",
+            numbers.interval(status.low, status.high),
+        )
     for one in status.statistics:
         if one.no_interval and status.confidence_level is not None:
             yield "no interval", one.no_interval
@@ -120,8 +126,18 @@ def neighbours(status: Status) -> list[tuple[str, ...]]:
 
 def neighbour_row(one: Neighbour, epoch: int) -> tuple[str, ...]:
     """Return a neighbour as a row of text; `epoch` is that of the node that sees it."""
-    silence, trip = numbers.duration(one.silent_seconds), numbers.milliseconds(one.round_trip_seconds)
-    return one.name, neighbour_state(one, epoch), f"{one.exchanges:,}", silence, trip, numbers.error(one.difference)
+    silence, trip = (
+        numbers.duration(one.silent_seconds),
+        numbers.milliseconds(one.round_trip_seconds),
+    )
+    return (
+        one.name,
+        neighbour_state(one, epoch),
+        f"{one.exchanges:,}",
+        silence,
+        trip,
+        numbers.error(one.difference),
+    )
 
 
 def neighbour_state(one: Neighbour, epoch: int) -> str:
@@ -143,7 +159,9 @@ def rejections(status: Status) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("rejected from", "reason", "times", "last", "the last one")]
     for one in status.rejections[:MAX_REJECTIONS]:
         ago = f"{numbers.duration(one.seconds)} ago"
-        rows.append((one.neighbour or "a connection", one.reason, f"{one.count:,}", ago, one.detail))
+        rows.append(
+            (one.neighbour or "a connection", one.reason, f"{one.count:,}", ago, one.detail)
+        )
     return rows
 
 

@@ -21,7 +21,9 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 class Pages(Server):
     """The pages of a node."""
 
-    def __init__(self, status: Callable[[], Status], journal: Journal | None, names: Collection[str]) -> None:
+    def __init__(
+        self, status: Callable[[], Status], journal: Journal | None, names: Collection[str]
+    ) -> None:
         self.address = ""  # where it listens, once served
         self._status, self._journal = status, journal
         self._registry = CollectorRegistry()
@@ -48,11 +50,16 @@ class Pages(Server):
     def _health(self) -> Response:
         """Return whether the node runs and can write its journal."""
         error = self._status().disk_error
-        return Response(f"disk error: {error}\n".encode(), TEXT, 503) if error else Response(b"ok\n")
+        return (
+            Response(f"disk error: {error}\n".encode(), TEXT, 503) if error else Response(b"ok\n")
+        )
 
 
 async def serve(
-    address: str, status: Callable[[], Status], journal: Journal | None = None, names: Collection[str] = ()
+    address: str,
+    status: Callable[[], Status],
+    journal: Journal | None = None,
+    names: Collection[str] = (),
 ) -> Pages:
     """Serve a node's pages at an address; `names` are hosts under which clients may ask for them."""
     listener = addresses.listen(address, "status_page")

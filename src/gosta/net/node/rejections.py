@@ -41,5 +41,7 @@ class Rejections:
 
     def list(self, now: float) -> tuple[Rejection, ...]:
         """Return all rejections so far, the latest first."""
-        found = [msgspec.structs.replace(one, seconds=now - one.seconds) for one in self._kinds.values()]
+        found = [
+            msgspec.structs.replace(one, seconds=now - one.seconds) for one in self._kinds.values()
+        ]
         return tuple(sorted(found, key=lambda one: one.seconds))

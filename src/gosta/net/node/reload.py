@@ -33,7 +33,9 @@ FIXED_SETTINGS = (
     "secure_delete",
 )
 STABLE_POLLS = 2  # at which files must be the same before they are read,
-UNFINISHED_POLLS = 10  # and if the last line of a text file has no end, as in the middle of writing it
+UNFINISHED_POLLS = (
+    10  # and if the last line of a text file has no end, as in the middle of writing it
+)
 TEXT_SUFFIXES = (".csv", ".tsv", ".toml")
 MISSING = (0, 0)  # size and time of a file that is not there
 
@@ -53,7 +55,9 @@ class FileWatcher:
         found = self._stat_files()
         self._polls = self._polls + 1 if found == self._found else 1
         self._found = found
-        if found == self._handled or self._polls < (STABLE_POLLS if self._has_ended() else UNFINISHED_POLLS):
+        if found == self._handled or self._polls < (
+            STABLE_POLLS if self._has_ended() else UNFINISHED_POLLS
+        ):
             return
         self._handled = found
         try:
@@ -76,12 +80,20 @@ class FileWatcher:
         self._check_policy()
         new, old = read_node(self._folder / NODE_FILE), node.config
         self._data = new.node.data
-        if new.network != old.network or any(getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS):
+        if new.network != old.network or any(
+            getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS
+        ):
             return f"restart the node: [network] changed, or one of {', '.join(FIXED_SETTINGS)}"
-        source = read_source(new, self._folder) if isinstance(node, Node) else read_sum_source(new, self._folder)
+        source = (
+            read_source(new, self._folder)
+            if isinstance(node, Node)
+            else read_sum_source(new, self._folder)
+        )
         if source.fingerprint != node.peer.identity.fingerprint:
             return "restart the node: a file that the statistic needs has changed; all sites need the same"
-        rows = source.rows  # before the node uses them: rows that the statistic cannot take are an error
+        rows = (
+            source.rows
+        )  # before the node uses them: rows that the statistic cannot take are an error
         if self._digests() != digests and self._data == data:
             self._handled = ()  # they changed meanwhile: again later
             return ""

@@ -23,7 +23,10 @@ from gosta.runtime.files import write_atomically
 REQUEST_FILE, ANSWER_FILE = "epoch-request", "epoch-answer"
 MAX_BYTES = 4096  # of either file
 ID_BYTES = 8  # of a request, drawn at random and written in hexadecimal digits
-POLL_SECONDS, TIMEOUT_SECONDS = 0.05, 10.0  # of the operator's command; a node looks for requests every second
+POLL_SECONDS, TIMEOUT_SECONDS = (
+    0.05,
+    10.0,
+)  # of the operator's command; a node looks for requests every second
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -75,7 +78,9 @@ def request_epoch(folder: Path, name: str) -> int:
             time.sleep(POLL_SECONDS)
     finally:
         request.unlink(missing_ok=True)
-    raise NetworkError(f"{name} runs, but does not answer within {TIMEOUT_SECONDS:g} s; see its log")
+    raise NetworkError(
+        f"{name} runs, but does not answer within {TIMEOUT_SECONDS:g} s; see its log"
+    )
 
 
 def _read(path: Path) -> bytes:

@@ -38,7 +38,9 @@ def read_rows(task: Task, data: Path, folder: Path | None = None, form: Format =
     return read_rows_and_widths(task, data, folder, form).x
 
 
-def read_rows_and_widths(task: Task, data: Path, folder: Path | None = None, form: Format = DEFAULT) -> Rows:
+def read_rows_and_widths(
+    task: Task, data: Path, folder: Path | None = None, form: Format = DEFAULT
+) -> Rows:
     """Read rows as `read_rows` does, and how many of their numbers each encoding has."""
     columns = encoded_names(sum(task.row_widths))
     if columns:
@@ -79,7 +81,9 @@ def in_node_words(text: str) -> str:
     'it is not text in UTF-8; name its encoding, such as encoding = "latin-1" in node.toml (--encoding latin-1)'
     """
     text = re.sub(r" \(\w+=\S* in gosta\.datasets\.load\)", "", text.replace(DROP_HINT, NODE_HINT))
-    return re.sub(r"--(sep|decimal|encoding|header|sheet) ([^\s;]+)", r'\1 = "\2" in node.toml (\g<0>)', text)
+    return re.sub(
+        r"--(sep|decimal|encoding|header|sheet) ([^\s;]+)", r'\1 = "\2" in node.toml (\g<0>)', text
+    )
 
 
 def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
@@ -120,11 +124,15 @@ def _read_encoded(path: Path, columns: list[str]) -> Floats:
             x = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
     except ValueError as error:
         why = str(error).partition(";")[0].rstrip(".")
-        raise DataError(f"{path}: {why}; a line of names and then lines of numbers are needed") from None
+        raise DataError(
+            f"{path}: {why}; a line of names and then lines of numbers are needed"
+        ) from None
     if not x.size:
         raise DataError(f"{path} has no rows; a node needs at least one")
     if not np.isfinite(x).all():
-        raise DataError(f"{path} has missing or infinite values; correct those rows or leave them out")
+        raise DataError(
+            f"{path} has missing or infinite values; correct those rows or leave them out"
+        )
     return x
 
 
@@ -140,7 +148,9 @@ def check_values(x: Floats, data: object) -> None:
     """Raise `DataError` for values whose products would not be finite."""
     largest = float(np.abs(x).max())
     if largest > MAX_ROW_VALUE:
-        raise DataError(f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use larger units")
+        raise DataError(
+            f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use larger units"
+        )
 
 
 def _read_and_encode(task: Task, path: Path, folder: Path, form: Format) -> Rows:
@@ -161,24 +171,35 @@ def check_rows_of_each(members: Sequence[Member], data: Data, options: Mapping[s
     """Raise `DataError` if for one of the statistics the encoding of a row depends on other rows."""
     for member in members:
         own, table = member.statistic.own_options(options), data.select(member.columns or None)
-        check_row_independence(member.statistic, table, own, member.statistic.encode_rows(table, own))
+        check_row_independence(
+            member.statistic, table, own, member.statistic.encode_rows(table, own)
+        )
 
 
 def resolve_files(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a statistic's options with texts that name a file of the folder replaced by its path."""
 
     def resolve(value: Any) -> Any:
-        return str(folder / value) if isinstance(value, str) and value and (folder / value).is_file() else value
+        return (
+            str(folder / value)
+            if isinstance(value, str) and value and (folder / value).is_file()
+            else value
+        )
 
     return {name: resolve(value) for name, value in options.items()}
 
 
-def check_row_independence(statistic: Statistic, data: Data, options: Mapping[str, Any], x: Floats) -> None:
+def check_row_independence(
+    statistic: Statistic, data: Data, options: Mapping[str, Any], x: Floats
+) -> None:
     """Raise `DataError` for an encoding in which a row depends on other rows, since a site has its own rows only."""
     # Rows must be encoded in the same way together with made-up rows, and without half of the others.
     n, half = len(data), (len(data) + 1) // 2
     scale = 1e-9 * float(np.abs(x).max())
-    trials = [(_with_made_up_rows(data, same), slice(0, len(x)), slice(0, len(x))) for same in (True, False)]
+    trials = [
+        (_with_made_up_rows(data, same), slice(0, len(x)), slice(0, len(x)))
+        for same in (True, False)
+    ]
     if n > 1 and len(x) == n:
         trials += [(_select(data, k), k, slice(None)) for k in (slice(0, half), slice(half, n))]
     for other, mine, its in trials:
@@ -193,7 +214,9 @@ def check_row_independence(statistic: Statistic, data: Data, options: Mapping[st
 
 
 def _select(data: Data, which: slice) -> Data:
-    return dataclasses.replace(data, columns={name: column[which] for name, column in data.columns.items()})
+    return dataclasses.replace(
+        data, columns={name: column[which] for name, column in data.columns.items()}
+    )
 
 
 def _with_made_up_rows(data: Data, same_classes: bool) -> Data:
@@ -210,6 +233,10 @@ def _with_made_up_rows(data: Data, same_classes: bool) -> Data:
     if data.label is not None and data.declared_classes:
         own, classes = data.columns[data.label].astype(object), data.declared_classes
         code = data.class_codes()[0][0]
-        other = np.full(len(own) + 1, classes[0 if np.isnan(code) else (int(code) + 1) % len(classes)], object)
-        columns[data.label] = np.concatenate([own, own, other[:1]] if same_classes else [own, other])
+        other = np.full(
+            len(own) + 1, classes[0 if np.isnan(code) else (int(code) + 1) % len(classes)], object
+        )
+        columns[data.label] = np.concatenate(
+            [own, own, other[:1]] if same_classes else [own, other]
+        )
     return dataclasses.replace(data, columns=columns)

@@ -59,7 +59,9 @@ async def _run(folder: Path) -> None:
     config = read_node(folder / NODE_FILE)
     log = make_logger(config.node.name, sys.stderr)
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, it: log("error", message=it["message"], reason=repr(it.get("exception"))))
+    loop.set_exception_handler(
+        lambda _, it: log("error", message=it["message"], reason=repr(it.get("exception")))
+    )
     with lock.hold(folder):
         tls, keyring = load_credentials(folder, config, log) if config.node.tls else (None, None)
         node, journal = _make_node(config, folder, loop, log)
@@ -67,16 +69,24 @@ async def _run(folder: Path) -> None:
             node.lists = ListFolder(folder, config.network.id, log)
             node.certificate_ends = certificate_ends(folder)
         settings, listed = config.node, keyring.list if keyring else None
-        transport = TcpTransport(node, tls, listed, settings.proxy, node.on_forwarding if settings.forward else None)
+        transport = TcpTransport(
+            node, tls, listed, settings.proxy, node.on_forwarding if settings.forward else None
+        )
         await transport.start(config.node.listen)
         address = config.node.status_page
-        names = {settings.name, *(parse(place).host for place in (settings.listen, settings.advertise) if place)}
+        names = {
+            settings.name,
+            *(parse(place).host for place in (settings.listen, settings.advertise) if place),
+        }
         page = await pages.serve(address, node.status, journal, names) if address else None
         log("started", listen=transport.address, status_page=address, epoch=node.peer.epoch)
         node.start(transport, _boot_id())
         checks = loop.create_task(_check_links(transport))
         try:
-            watchers: list[Watcher] = [FileWatcher(node, folder, log), RequestWatcher(node, folder, log)]
+            watchers: list[Watcher] = [
+                FileWatcher(node, folder, log),
+                RequestWatcher(node, folder, log),
+            ]
             watchers.append(LogRotation(folder))
             if keyring:
                 watchers.insert(0, CredentialWatcher(node, transport, folder, log))
@@ -90,7 +100,9 @@ async def _run(folder: Path) -> None:
             log("stopped", epoch=node.peer.epoch)
 
 
-def _make_node(config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop, log: Log) -> tuple[AnyNode, Journal]:
+def _make_node(
+    config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop, log: Log
+) -> tuple[AnyNode, Journal]:
     """Restore a node from its folder."""
     settings, path = config.node, folder / JOURNAL_FILE
     if config.network.private is not None:
@@ -103,11 +115,17 @@ def _make_node(config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop
         if damage := find_damage(head, journal.contributions()):
             journal.close()
             hint = f"put back the last one; or move it and {head} away, and what this site contributed is forgotten"
-            raise NetworkError(f"journal {path} is not this site's last one: its log of contributions {damage}; {hint}")
+            raise NetworkError(
+                f"journal {path} is not this site's last one: its log of contributions {damage}; {hint}"
+            )
         return SumNode(config, peer, journal, loop, random.Random(), log, head=head), journal
     source, keep = read_source(config, folder), settings.keep_exchanges
-    journal = Journal(path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete)
-    return Node(config, restore_peer(config, source, journal), journal, loop, random.Random(), log), journal
+    journal = Journal(
+        path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete
+    )
+    return Node(
+        config, restore_peer(config, source, journal), journal, loop, random.Random(), log
+    ), journal
 
 
 async def _check_links(transport: TcpTransport) -> None:
@@ -156,7 +174,12 @@ def make_logger(name: str, stream: TextIO) -> Log:
             shown = "  ".join(f"{key} {value}" for key, value in fields.items())
             print(f"{now.astimezone():%H:%M:%S}  {event}  {shown}", file=stream, flush=True)
         else:
-            line = {"time": now.isoformat(timespec="milliseconds"), "node": name, "event": event, **fields}
+            line = {
+                "time": now.isoformat(timespec="milliseconds"),
+                "node": name,
+                "event": event,
+                **fields,
+            }
             print(msgspec.json.encode(line).decode(), file=stream, flush=True)
 
     return log

@@ -57,17 +57,25 @@ class Source:
         self.fingerprint = fingerprint(task, folder)
         self.data_digest = digest(x.tobytes())
         self.digest = digest(x.tobytes(), self.fingerprint, *sorted(neighbours), trust.digest)
-        self._rows = LocalRows(self.estimand)  # evaluates the kernel once, before a record is written
+        self._rows = LocalRows(
+            self.estimand
+        )  # evaluates the kernel once, before a record is written
         largest = float(np.abs(self.estimand.own_row_means).max())
         if largest > max_kernel_value(self.estimand.mean_degree):
-            raise DataError(f"{task.statistic}: kernel values of {largest:.3g} are too large; use larger units")
+            raise DataError(
+                f"{task.statistic}: kernel values of {largest:.3g} are too large; use larger units"
+            )
 
     def with_trust(self, trust: Trust) -> Source:
         """Return the same rows among other members."""
-        return Source(self.name, self.task, self._x, self._neighbours, self._folder, trust, self._widths)
+        return Source(
+            self.name, self.task, self._x, self._neighbours, self._folder, trust, self._widths
+        )
 
     def estimator(self) -> Estimator:
-        return Estimator(self.name, self.protocol, self._rows, first_state(self._rows, self.protocol))
+        return Estimator(
+            self.name, self.protocol, self._rows, first_state(self._rows, self.protocol)
+        )
 
 
 def estimand_of(task: Task, x: Floats, folder: Path, widths: tuple[int, ...] = ()) -> Estimand:

@@ -64,7 +64,9 @@ class Neighbour(msgspec.Struct, frozen=True):
     difference: float | None = None  # relative distance of its last estimate from the node's own
     epoch: int = 0  # that it announced last
     mismatch: str = ""  # the setting, such as "statistic", in which the two differ, so that they do not exchange
-    suspended_seconds: float = 0.0  # for which it is still suspended, after too many messages that were rejected
+    suspended_seconds: float = (
+        0.0  # for which it is still suspended, after too many messages that were rejected
+    )
     via: str = ""  # forwarder through which it is connected; empty: directly
 
 
@@ -87,10 +89,14 @@ class SumStatus(msgspec.Struct, frozen=True):
     releases: int
     layout: str  # fingerprint of the sums
     release_time: float | None  # in seconds since 1970
-    rows_of: float | None  # when the rows that this site contributes were read from its file; None: it has none
+    rows_of: (
+        float | None
+    )  # when the rows that this site contributes were read from its file; None: it has none
     why_older: str  # why these are not the rows of the file; empty if they are
     needed_agreements: tuple[str, ...]  # sites whose agreement a participant waits for
-    left_out_reasons: dict[str, str]  # what sites did that are left out, as far as this one would leave them out too
+    left_out_reasons: dict[
+        str, str
+    ]  # what sites did that are left out, as far as this one would leave them out too
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -121,28 +127,53 @@ class Status(msgspec.Struct, frozen=True):
     neighbours: tuple[Neighbour, ...]
     rejections: tuple[Rejection, ...] = ()  # since the node started, the latest first
     reload_error: str = ""  # why changed files are not in use
-    proposed_list: int = 0  # serial number of a newer member list that waits to be accepted; 0: none
+    proposed_list: int = (
+        0  # serial number of a newer member list that waits to be accepted; 0: none
+    )
     disk_error: str = ""  # why the journal cannot be written
-    counters: dict[str, int] = {}  # events since the node started: "offers", "rejected: REASON", ...
+    counters: dict[
+        str, int
+    ] = {}  # events since the node started: "offers", "rejected: REASON", ...
     sums: SumStatus | None = None  # of a node of private sums
-    value_errors: tuple[float | None, ...] = ()  # `expected_error` of each value, where the statistic has several
+    value_errors: tuple[
+        float | None, ...
+    ] = ()  # `expected_error` of each value, where the statistic has several
     statistics: tuple[PartReport, ...] = ()  # each of several that are estimated together
-    row_values: tuple[float, ...] = ()  # of its own complete rows, of a statistic with a value for each
+    row_values: tuple[
+        float, ...
+    ] = ()  # of its own complete rows, of a statistic with a value for each
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node
     version: str = ""  # of gosta
     list_serial: int = 0  # serial number of its member list; 0: there is none
-    epoch_time: float | None = None  # when it entered the epoch, or started in it; in seconds since 1970
+    epoch_time: float | None = (
+        None  # when it entered the epoch, or started in it; in seconds since 1970
+    )
     journal_bytes: int = 0  # on the disk
     list_fingerprint: str = ""  # of that list, to be compared with other sites'
     list_conflict: str = ""  # why the member list cannot be trusted
-    certificate_ends: dict[str, float] = {}  # of "node", "authority" and "coordinator"; in seconds since 1970
+    certificate_ends: dict[
+        str, float
+    ] = {}  # of "node", "authority" and "coordinator"; in seconds since 1970
 
 
-def make_status(config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...], **fields: Any) -> Status:
+def make_status(
+    config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...], **fields: Any
+) -> Status:
     """Return a status with all fields that follow from a peer filled in."""
-    report, estimator, task, members = peer.report(), peer.estimator, config.network, peer.trust.members
-    current = len(estimator.homes), estimator.known_rows, tuple(name for name in members if name not in estimator.homes)
-    sites_seen, rows_seen, missing = (report.sites, report.rows, report.missing) if report else current
+    report, estimator, task, members = (
+        peer.report(),
+        peer.estimator,
+        config.network,
+        peer.trust.members,
+    )
+    current = (
+        len(estimator.homes),
+        estimator.known_rows,
+        tuple(name for name in members if name not in estimator.homes),
+    )
+    sites_seen, rows_seen, missing = (
+        (report.sites, report.rows, report.missing) if report else current
+    )
     return Status(
         node=peer.identity.name,
         network=task.id,
@@ -166,17 +197,26 @@ def make_status(config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...
         value_errors=report.value_errors if report else (),
         statistics=report.statistics if report else (),
         estimate_epoch=report.epoch if report else peer.epoch,
-        row_values=tuple(estimator.row_values().tolist()) if estimator.rows.estimand.statistic.is_per_row else (),
+        row_values=tuple(estimator.row_values().tolist())
+        if estimator.rows.estimand.statistic.is_per_row
+        else (),
         neighbours=neighbours,
-        max_difference=max((one.difference for one in neighbours if one.difference is not None), default=None),
+        max_difference=max(
+            (one.difference for one in neighbours if one.difference is not None), default=None
+        ),
         **fields,
     )
 
 
 def difference(own: tuple[float, ...] | None, peer: Peer, neighbour: str) -> float | None:
     """Return the relative distance of a neighbour's last payload from the node's own estimate."""
-    theirs = value_of(peer.estimator, peer.payloads[neighbour]) if neighbour in peer.payloads else None
+    theirs = (
+        value_of(peer.estimator, peer.payloads[neighbour]) if neighbour in peer.payloads else None
+    )
     if own is None or theirs is None or not any(own):
         return None
     estimand = peer.estimator.rows.estimand
-    return max(math.dist(own[one], theirs[one]) / (math.hypot(*own[one]) or 1.0) for one in estimand.value_places)
+    return max(
+        math.dist(own[one], theirs[one]) / (math.hypot(*own[one]) or 1.0)
+        for one in estimand.value_places
+    )

@@ -36,7 +36,9 @@ def restore_sum_peer(config: NodeConfig, source: SumSource, journal: Journal) ->
         peer.restore(*journal.load())
     except msgspec.MsgspecError as error:
         hint = "move it away, with contributions.json beside it, and the node starts anew"
-        raise NetworkError(f"journal {journal.path} is of another version: {error}; {hint}") from None
+        raise NetworkError(
+            f"journal {journal.path} is of another version: {error}; {hint}"
+        ) from None
     peer.log = [one.entry for one in journal.contributions()]
     return peer
 
@@ -44,7 +46,9 @@ def restore_sum_peer(config: NodeConfig, source: SumSource, journal: Journal) ->
 def open_journal(folder: Path) -> Journal:
     """Open the journal of a node that is not running, read-only."""
     if not (folder / JOURNAL_FILE).is_file():
-        raise NetworkError(f"{folder} has no journal: the node was never started; start it with: gosta node {folder}")
+        raise NetworkError(
+            f"{folder} has no journal: the node was never started; start it with: gosta node {folder}"
+        )
     return Journal(folder / JOURNAL_FILE, read_only=True)
 
 
@@ -66,12 +70,16 @@ def load_sum_peer(folder: Path) -> tuple[NodeConfig, SumPeer]:
 
 def status_from_journal(folder: Path) -> Status:
     if lock.is_running(folder):
-        raise NetworkError(f"{folder}: the node is running but does not answer, or has no status_page in node.toml")
+        raise NetworkError(
+            f"{folder}: the node is running but does not answer, or has no status_page in node.toml"
+        )
     if read_node(folder / NODE_FILE).network.private is not None:
         config, sum_peer = load_sum_peer(folder)
         away = tuple(Neighbour(name, exchanges=0) for name in config.neighbours)
         return make_sum_status(config, sum_peer, away, state="stopped")
     config, _, peer, journal = load_peer(folder)
     journal.close()
-    neighbours = tuple(Neighbour(name, exchanges=peer.exchanges_with(name)) for name in config.neighbours)
+    neighbours = tuple(
+        Neighbour(name, exchanges=peer.exchanges_with(name)) for name in config.neighbours
+    )
     return make_status(config, peer, neighbours, state="stopped")

@@ -23,7 +23,9 @@ def columns_of(task: Task) -> tuple[str, ...]:
     return tuple(filter(None, dict.fromkeys([*task.columns, *own, task.label, task.score])))
 
 
-def subject_of(task: Task, rows: int, people: int | None, sites: int, rows_per_person: int = 1) -> Subject:
+def subject_of(
+    task: Task, rows: int, people: int | None, sites: int, rows_per_person: int = 1
+) -> Subject:
     """Return what a site with so many rows, of so many people, is asked to take part in, together with all sites."""
     if task.private is None:
         wanted = parse(task.statistic)
@@ -31,19 +33,25 @@ def subject_of(task: Task, rows: int, people: int | None, sites: int, rows_per_p
         return Subject("rows", names, columns_of(task), rows=rows, people=people)
     layout, spent = layout_of(task), list[Spent]()
     if task.private.epsilon is not None:
-        second = layout.following(np.ones(layout.size))  # of two rounds; where the edges are does not matter here
+        second = layout.following(
+            np.ones(layout.size)
+        )  # of two rounds; where the edges are does not matter here
         for one in filter(None, (layout, second)):
             noise = choose_noise(task.private, one, sites)
             spent.append(Spent(noise.law, noise.epsilon, noise.delta, rows_per_person))
     names = tuple(part.partition(":")[0].strip() for part in task.statistic.split(","))
     mode: Mode = "noisy" if spent else "private"
-    return Subject(mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, tuple(spent))
+    return Subject(
+        mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, tuple(spent)
+    )
 
 
 def people_of(data: Data, layout: Layout, person: str) -> NDArray[np.object_]:
     """Return whose row each row of a table is, from the column of persons that the policy names."""
     if person not in data.columns:
-        raise DataError(f"{data.name} has no column {person!r}, which policy.toml calls person; name another one there")
+        raise DataError(
+            f"{data.name} has no column {person!r}, which policy.toml calls person; name another one there"
+        )
     people: NDArray[np.object_] = data.columns[person].astype(object)
     if any(one is None or one != one for one in people[layout.complete_rows(data)].tolist()):
         what = f"{data.name}: column {person!r} has missing values"

@@ -27,9 +27,19 @@ def results(sums: SumStatus, level: float | None) -> list[tuple[str, ...]]:
 def _row(one: StratumResult, sums: SumStatus) -> tuple[str, ...]:
     name, whose = one.statistic, _rows_of(one, sums)
     about = "about " * (sums.law != "none")
-    counts = [f"{about}{max(0.0, count):,.0f}" if count else numbers.NONE for count in (one.rows, one.clipped)]
+    counts = [
+        f"{about}{max(0.0, count):,.0f}" if count else numbers.NONE
+        for count in (one.rows, one.clipped)
+    ]
     if not one.has_value:
-        return name, whose, "none: too few rows, or too much noise", numbers.NONE, numbers.NONE, *counts
+        return (
+            name,
+            whose,
+            "none: too few rows, or too much noise",
+            numbers.NONE,
+            numbers.NONE,
+            *counts,
+        )
     if len(one.value) > 1:
         return name, whose, f"{len(one.value)} values, below", numbers.NONE, numbers.NONE, *counts
     interval = numbers.interval(*one.interval) if one.interval else numbers.NONE
@@ -47,7 +57,11 @@ def value_of(one: StratumResult, place: int = 0, digits: int = 6) -> str:
 
 def bracket_of(one: StratumResult, place: int = 0, digits: int = 6) -> str:
     """Return between which numbers a value over the rows certainly is."""
-    return numbers.interval(one.low[place], one.high[place], digits) if one.is_certified else numbers.NONE
+    return (
+        numbers.interval(one.low[place], one.high[place], digits)
+        if one.is_certified
+        else numbers.NONE
+    )
 
 
 def curves(sums: SumStatus) -> list[list[tuple[str, ...]]]:
@@ -60,7 +74,9 @@ def _curve(one: StratumResult, sums: SumStatus) -> list[tuple[str, ...]]:
     width = 4 if one.is_certified else 2
     table = [(f"{one.statistic}, {_rows_of(one, sums)}", "value", "certainly from", "to")]
     for k, label in enumerate(labels):
-        table.append((label, value_of(one, k), numbers.number(one.low[k]), numbers.number(one.high[k])))
+        table.append(
+            (label, value_of(one, k), numbers.number(one.low[k]), numbers.number(one.high[k]))
+        )
     return [row[:width] for row in table]
 
 
@@ -82,7 +98,10 @@ def summary(status: Status, sums: SumStatus) -> Iterator[tuple[str, str]]:
     yield "noise", noise(sums)
     if sums.epsilon:
         yield "budget", f"epsilon {sums.spent_epsilon:.3g} spent of {sums.epsilon_budget:g}"
-    yield "contributions of this site", f"{sums.contributions:,}; {numbers.count(sums.releases, 'release')}"
+    yield (
+        "contributions of this site",
+        f"{sums.contributions:,}; {numbers.count(sums.releases, 'release')}",
+    )
     yield "own rows", f"{status.rows:,}; shown here, never sent"
     if sums.rows_of is not None and sums.why_older:
         since = f"{datetime.fromtimestamp(sums.rows_of):%Y-%m-%d %H:%M:%S}"

@@ -65,7 +65,9 @@ class SumSource:
         return self._encode(self.layout, self.data)
 
     def layout_of(self, settings: bytes) -> Layout:
-        return self.layout if settings == self.encoded_settings else layout_of(_decode_task(settings))
+        return (
+            self.layout if settings == self.encoded_settings else layout_of(_decode_task(settings))
+        )
 
     def rows_of(self, settings: bytes) -> RowSnapshot:
         if settings == self.encoded_settings:
@@ -76,7 +78,11 @@ class SumSource:
         before, now = self._complete_rows(settings), self._complete_rows(self.encoded_settings)
         masks = before & ~now, now & ~before
         rows = [int(mask.sum()) for mask in masks]
-        return rows + ([] if self.persons is None else [len(set(self.persons[mask].tolist())) for mask in masks])
+        return rows + (
+            []
+            if self.persons is None
+            else [len(set(self.persons[mask].tolist())) for mask in masks]
+        )
 
     def _complete_rows(self, settings: bytes) -> Booleans:
         is_now = settings == self.encoded_settings
@@ -104,9 +110,13 @@ def read_sum_source(config: NodeConfig, folder: Path, has_key: bool = True) -> S
     """Read a site's rows, policy and members; `has_key` is False where the node is not run."""
     task, data = config.network, folder / config.node.data
     if not config.node.tls:
-        raise NetworkError("node.tls = false: private sums need the keys of all members; set it to true")
+        raise NetworkError(
+            "node.tls = false: private sums need the keys of all members; set it to true"
+        )
     rules, form = read_policy(folder), config.node.format
     table, layout = read_table(task, data, form), layout_of(task)
     persons = None if rules.person is None else people_of(table, layout, rules.person)
     trust, agreed = read_trust(folder, config.node.name, task.id, has_key), read_agreements(folder)
-    return SumSource(task, layout, table, persons, rules, agreed, fingerprint(task, folder), trust, time.time())
+    return SumSource(
+        task, layout, table, persons, rules, agreed, fingerprint(task, folder), trust, time.time()
+    )

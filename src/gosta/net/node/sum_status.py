@@ -11,7 +11,9 @@ from gosta.net.protocol.sums import SumPeer
 from gosta.private.accounting import total_epsilon
 
 
-def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbour, ...], **fields: Any) -> Status:
+def make_sum_status(
+    config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbour, ...], **fields: Any
+) -> Status:
     """Return a status with all fields that follow from a peer filled in."""
     report, task, policy = peer.report, config.network, peer.source.policy
     first = report.results[0] if report is not None and report.results else None
@@ -21,11 +23,15 @@ def make_sum_status(config: NodeConfig, peer: SumPeer, neighbours: tuple[Neighbo
     sums = SumStatus(
         results=() if report is None else report.results,
         participants=() if report is None else report.participants,
-        left_out=() if report is None else tuple(name for name in report.left_out if name in peer.members),
+        left_out=()
+        if report is None
+        else tuple(name for name in report.left_out if name in peer.members),
         joined=tuple(sorted(name for name, join in peer.current.joins.items() if join.key)),
         missing=tuple(peer.missing()),
         refused=tuple(peer.current.refusals),
-        reason="" if fields.get("state") == "stopped" and not peer.current.suppressed else explain(peer),
+        reason=""
+        if fields.get("state") == "stopped" and not peer.current.suppressed
+        else explain(peer),
         law="none" if report is None else report.law,
         epsilon=peer.source.settings.epsilon or 0.0,
         delta=peer.source.settings.delta,

@@ -25,7 +25,10 @@ from gosta.net.transport.base import Link, Loop
 
 TELL_SECONDS = 0.01  # for which new statements are collected, before neighbours are told of them
 SNAPSHOT_SECONDS = 1.0  # after an epoch began or ended
-FIRST_SECONDS = 1.0, 3.0  # until a node starts the first epoch: the member whose name is first, and the others;
+FIRST_SECONDS = (
+    1.0,
+    3.0,
+)  # until a node starts the first epoch: the member whose name is first, and the others;
 # the first one does not wait once all its neighbours are connected
 
 
@@ -133,7 +136,9 @@ class SumNode(BaseNode):
     def _may_start_first_epoch(self) -> bool:
         is_first = self.peer.name == min(self.peer.members)
         waited = self.loop.time() - self._started_at
-        return waited >= FIRST_SECONDS[not is_first] or (is_first and len(self.links) == len(self.contacts))
+        return waited >= FIRST_SECONDS[not is_first] or (
+            is_first and len(self.links) == len(self.contacts)
+        )
 
     def _write(self, step: Step) -> None:
         if step.entries and (error := self._write_head()):
@@ -141,7 +146,9 @@ class SumNode(BaseNode):
         self.journal.append(step.records, (), step.entries)
         self.peer.log.extend(step.entries)
         if step.entries and (error := self._write_head()):
-            self.log("head not written", reason=error)  # it tells of the entry before: no less is recognised as lost
+            self.log(
+                "head not written", reason=error
+            )  # it tells of the entry before: no less is recognised as lost
 
     def _write_head(self) -> str:
         """Note where the log ends; return why that is not possible, if it is not."""
@@ -163,13 +170,19 @@ class SumNode(BaseNode):
             case StatementMade() if record.suppressed:
                 self.log("suppressed", epoch=self.peer.epoch, reason=record.suppressed)
             case PartMade():
-                self.log("contributed", epoch=self.peer.epoch, participants=len(self.peer.current.participants))
+                self.log(
+                    "contributed",
+                    epoch=self.peer.epoch,
+                    participants=len(self.peer.current.participants),
+                )
             case Released():
                 report = self.peer.report
                 assert report is not None
                 self._released_at = self.loop.time()
                 self.log("released", epoch=report.epoch, participants=len(report.participants))
-        if isinstance(record, SumEpochStarted | Released):  # a snapshot deletes the key of the epoch that is over
+        if isinstance(
+            record, SumEpochStarted | Released
+        ):  # a snapshot deletes the key of the epoch that is over
             self._schedule("snapshot", SNAPSHOT_SECONDS, self._save_snapshot)
 
     def _on_disk_resolved(self) -> None:
@@ -182,9 +195,15 @@ class SumNode(BaseNode):
         if peer.is_withdrawn:
             return "withdrawn"
         if not self.links:
-            return "mismatch" if any(contact.mismatch for contact in self.contacts.values()) else "disconnected"
+            return (
+                "mismatch"
+                if any(contact.mismatch for contact in self.contacts.values())
+                else "disconnected"
+            )
         return peer.state()
 
     def status(self) -> Status:
         neighbours = tuple(self._view(name, contact) for name, contact in self.contacts.items())
-        return make_sum_status(self.config, self.peer, neighbours, state=self._state(), **self._status_fields())
+        return make_sum_status(
+            self.config, self.peer, neighbours, state=self._state(), **self._status_fields()
+        )

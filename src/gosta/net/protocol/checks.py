@@ -8,7 +8,14 @@ from math import inf, isfinite
 from gosta.errors import GostaError
 from gosta.estimation.estimand import ROUNDING, kernel_ranges, mean_bounds, payload_bounds
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, Visitor
-from gosta.net.limits import MAX_CACHED_SEALS, MAX_HOMES, MAX_ROWS, MAX_ROWS_FACTOR, MAX_TOLD_FACTOR, max_kernel_value
+from gosta.net.limits import (
+    MAX_CACHED_SEALS,
+    MAX_HOMES,
+    MAX_ROWS,
+    MAX_ROWS_FACTOR,
+    MAX_TOLD_FACTOR,
+    max_kernel_value,
+)
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.messages import Rejected, Seal
@@ -34,22 +41,32 @@ class Checks:
 
     def clip(self, payload: tuple[float, ...]) -> tuple[float, ...]:
         """Return own numbers within the bounds; otherwise what the node was told could make others reject it."""
-        return tuple(min(max(number, low), high) for number, (low, high) in zip(payload, self._bounds, strict=True))
+        return tuple(
+            min(max(number, low), high)
+            for number, (low, high) in zip(payload, self._bounds, strict=True)
+        )
 
-    def check(self, sender: str, theirs: Contribution, seal: Seal, trust: Trust, network: str, epoch: int) -> None:
+    def check(
+        self, sender: str, theirs: Contribution, seal: Seal, trust: Trust, network: str, epoch: int
+    ) -> None:
         """Raise `Rejected` unless a contribution is within the bounds of statistic, member list and signatures."""
         visitor, estimator = theirs.visitor, self._estimator
         if not wire.is_valid(theirs, len(self._bounds)):
             raise Rejected("malformed", "lengths or numbers of the contribution are out of bounds")
         if estimator.host is not None and (theirs.rows, visitor.rows) != (1, 1):
-            raise Rejected("rows", f"it has several rows; {estimator.protocol.name} is for one row at each node")
+            raise Rejected(
+                "rows",
+                f"it has several rows; {estimator.protocol.name} is for one row at each node",
+            )
         _check_member(sender, theirs.rows, trust)
         if estimator.homes.get(sender, (theirs.rows,))[0] != theirs.rows:
             raise Rejected("rows", "it has other rows than its visitors")
         if self._verified.get(seal.signature) != visitor and visitor != estimator.issued:
             self._check_shape(visitor)
             _check_member(visitor.home, visitor.rows, trust)
-            if not trust.verify(visitor.home, wire.signed_visitor(network, epoch, visitor), seal.signature):
+            if not trust.verify(
+                visitor.home, wire.signed_visitor(network, epoch, visitor), seal.signature
+            ):
                 raise Rejected("signature", f"a visitor of {visitor.home} is not signed by it")
             self._check_rows(sender, visitor)
             if len(self._verified) >= MAX_CACHED_SEALS:
@@ -58,11 +75,18 @@ class Checks:
         told = self._told_count
         if estimator.host is not None:
             self._check_remembered(visitor)
-            self._check_means(theirs.payload[told:], self._bounds[told:], self._widest_kernel, "its visitor carries")
+            self._check_means(
+                theirs.payload[told:],
+                self._bounds[told:],
+                self._widest_kernel,
+                "its visitor carries",
+            )
         if estimator.growing is not None:
             self._check_sums(sender, theirs.payload)
         else:
-            self._check_means(theirs.payload[:told], self._bounds[:told], self._widest, "it tells a mean of")
+            self._check_means(
+                theirs.payload[:told], self._bounds[:told], self._widest, "it tells a mean of"
+            )
 
     def _check_sums(self, sender: str, payload: tuple[float, ...]) -> None:
         """Raise `Rejected` for sums over rows that are not possible means times a possible number of rows.
@@ -74,20 +98,31 @@ class Checks:
         assert growing is not None
         count = len(estimator.states)
         places, none = zip(payload[-3:], self._bounds[-3:], strict=True), (0.0,) * count
-        if not all(low <= number <= high and number == int(number) for number, (low, high) in places):
+        if not all(
+            low <= number <= high and number == int(number) for number, (low, high) in places
+        ):
             raise Rejected("values", "it tells a place in the tree that cannot be")
         counted, sent = growing.received.get(sender, none), growing.sent.get(sender, none)
-        below = [told + known for told, known in zip(payload[: 2 * count : 2], counted, strict=True)]
-        others = [told - known for told, known in zip(payload[1 : 2 * count : 2], sent, strict=True)]
+        below = [
+            told + known for told, known in zip(payload[: 2 * count : 2], counted, strict=True)
+        ]
+        others = [
+            told - known for told, known in zip(payload[1 : 2 * count : 2], sent, strict=True)
+        ]
         if any(not -ROUNDING <= sums[-1] < MAX_ROWS for sums in (below, others)):
-            raise Rejected("values", f"it tells sums over {below[-1]:.3g} or {others[-1]:.3g} rows, which cannot be")
+            raise Rejected(
+                "values",
+                f"it tells sums over {below[-1]:.3g} or {others[-1]:.3g} rows, which cannot be",
+            )
         if not estimator.offset:
             for *sums, rows in (below, others):
                 bounds, slack = [], ROUNDING * max(1.0, rows)
                 for low, high in self._mean_bounds:
                     is_bounded = isfinite(high - low)
                     margin = slack * (high - low)
-                    bounds.append([low * rows - margin, high * rows + margin] if is_bounded else [-inf, inf])
+                    bounds.append(
+                        [low * rows - margin, high * rows + margin] if is_bounded else [-inf, inf]
+                    )
                 self._check_means(sums, bounds, max(1.0, rows) * self._widest, "it tells a sum of")
 
     @property
@@ -100,11 +135,15 @@ class Checks:
         """The largest mean of kernel values that is possible."""
         return min(MAX_TOLD_FACTOR * self._largest, max_kernel_value(self._degree))
 
-    def _check_means(self, means: Sequence[float], bounds: list[list[float]], widest: float, what: str) -> None:
+    def _check_means(
+        self, means: Sequence[float], bounds: list[list[float]], widest: float, what: str
+    ) -> None:
         """Raise `Rejected` for means, or numbers of rows, that the statistic cannot have."""
         for mean, (low, high) in zip(means, bounds, strict=True):
             is_possible = low <= mean <= high
-            if not is_possible or abs(mean) > widest:  # others may have told an honest node such a number
+            if (
+                not is_possible or abs(mean) > widest
+            ):  # others may have told an honest node such a number
                 detail = f"{what} {mean:.3g}, which the statistic cannot have"
                 raise Rejected("values", detail, is_blamed=not is_possible)
 
@@ -137,12 +176,17 @@ class Checks:
     def _check_rows(self, sender: str, visitor: Visitor) -> None:
         """Raise `Rejected` unless a visitor's rows are such as the kernel takes, and the same as before."""
         homes, rows, home = self._estimator.homes, self._estimator.rows, visitor.home
-        if home == sender and homes.get(home, (visitor.rows, visitor.diagonal)) != (visitor.rows, visitor.diagonal):
+        if home == sender and homes.get(home, (visitor.rows, visitor.diagonal)) != (
+            visitor.rows,
+            visitor.diagonal,
+        ):
             raise Rejected("rows", "its visitor has other rows than its earlier ones")
         if len(homes) > MAX_HOMES:
             raise Rejected("member", f"more than {MAX_HOMES:,} homes")
         if not all(map(rows.estimand.is_valid_row, visitor.sample)):
-            raise Rejected("visitor", f"a row of {home} has a class or a weight that does not exist")
+            raise Rejected(
+                "visitor", f"a row of {home} has a class or a weight that does not exist"
+            )
         if visitor.sample:
             try:
                 found = rows.kernel_means(visitor.sample)  # cached for the exchange
@@ -157,15 +201,23 @@ class Checks:
     def _check_home_means(self, sender: str, visitor: Visitor) -> None:
         """Raise `Rejected` for a correction or a diagonal that the statistic cannot have."""
         widest = self._widest_kernel
-        for correction, mean, (low, high) in zip(visitor.correction, visitor.diagonal, self._ranges, strict=True):
-            if not low <= mean <= high or abs(correction) > high - low or max(abs(mean), abs(correction)) > widest:
+        for correction, mean, (low, high) in zip(
+            visitor.correction, visitor.diagonal, self._ranges, strict=True
+        ):
+            if (
+                not low <= mean <= high
+                or abs(correction) > high - low
+                or max(abs(mean), abs(correction)) > widest
+            ):
                 detail = f"{visitor.home} has means that the statistic cannot have"
                 raise Rejected("visitor", detail, is_blamed=visitor.home == sender)
 
 
 def _check_member(name: str, rows: int, trust: Trust) -> None:
     if trust.members and name not in trust.members:
-        raise Rejected("member", f"{name} is not a member", is_blamed=False)  # the sender may have a newer list
+        raise Rejected(
+            "member", f"{name} is not a member", is_blamed=False
+        )  # the sender may have a newer list
     declared = trust.members.get(name, 0)
     if declared and rows > MAX_ROWS_FACTOR * declared:
         raise Rejected("rows", f"{name} claims {rows:,} rows and has declared {declared:,}")

@@ -35,8 +35,12 @@ class Step(NamedTuple):
     records: tuple[Record, ...] = ()
     messages: tuple[tuple[str, bytes], ...] = ()  # receiver, encoded message
     event: str = ""  # name of the counter to increment
-    shows: tuple[str, int] | None = None  # neighbour to which own rows are sent, and the first of these rows
-    entries: tuple[LogEntry, ...] = ()  # of the log of contributions, written together with the records
+    shows: tuple[str, int] | None = (
+        None  # neighbour to which own rows are sent, and the first of these rows
+    )
+    entries: tuple[
+        LogEntry, ...
+    ] = ()  # of the log of contributions, written together with the records
 
 
 class EpochPeer:
@@ -59,7 +63,9 @@ class EpochPeer:
 
     def announce(self, epoch: int, reason: str) -> Announcement:
         """Return the signed announcement of an epoch that this node starts."""
-        signature = self.trust.sign(wire.signed_announcement(self.identity.network, epoch, self.name, reason))
+        signature = self.trust.sign(
+            wire.signed_announcement(self.identity.network, epoch, self.name, reason)
+        )
         return Announcement(epoch, self.name, reason, signature)
 
     def check_announcement(self, sender: str, announcement: Announcement, now: float) -> None:
@@ -75,7 +81,11 @@ class EpochPeer:
             raise Rejected("epoch", f"epoch {epoch} is ahead of the time", is_own)
         content = wire.signed_announcement(self.identity.network, epoch, origin, reason)
         if not self.trust.verify(origin, content, signature):
-            raise Rejected("signature", f"epoch {epoch} is not signed by {origin}, or {origin} is not a member", is_own)
+            raise Rejected(
+                "signature",
+                f"epoch {epoch} is not signed by {origin}, or {origin} is not a member",
+                is_own,
+            )
         if not self._starts.take(origin, now):
             raise Rejected("epoch", f"{origin} starts epochs too often", is_own)
 

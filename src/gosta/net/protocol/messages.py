@@ -41,7 +41,11 @@ class Rejected(Exception):  # noqa: N818 - not an error of this program
 
     def __init__(self, reason: str, detail: str = "", is_blamed: bool = True) -> None:
         super().__init__(reason)
-        self.reason, self.detail, self.is_blamed = reason, detail, is_blamed and reason not in HONEST_REASONS
+        self.reason, self.detail, self.is_blamed = (
+            reason,
+            detail,
+            is_blamed and reason not in HONEST_REASONS,
+        )
 
 
 class Seal(NamedTuple):
@@ -124,7 +128,9 @@ class Ping(Message, frozen=True, tag="ping"):
     announcement: Announcement
     receipt: Receipt | None = None
     list_serial: Count = 0  # of the member list that the sender has accepted
-    list_digest: ListDigest = b""  # of that list: two lists with one serial number show everybody another network
+    list_digest: ListDigest = (
+        b""  # of that list: two lists with one serial number show everybody another network
+    )
     held: Digest = b""  # of the statements that it has of this epoch, in networks of private sums
 
 
@@ -171,7 +177,9 @@ class Give(Message, frozen=True, tag="give"):
     signed: Signed
 
 
-AnyMessage = Offer | Accept | Confirm | Abort | Busy | Decline | Ping | Pong | Members | Have | Want | Give
+AnyMessage = (
+    Offer | Accept | Confirm | Abort | Busy | Decline | Ping | Pong | Members | Have | Want | Give
+)
 encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(AnyMessage)
 

@@ -56,7 +56,10 @@ from gosta.net.protocol.records import (
 from gosta.net.protocol.report import Readings, Report, make_report
 
 WITHDRAWN = "the site withdrew its rows"  # reason of an epoch from which on earlier estimates are not reported
-CAUSED_EPOCHS = 2, 60.0  # that a node starts because of one neighbour at once, and then one per so many seconds
+CAUSED_EPOCHS = (
+    2,
+    60.0,
+)  # that a node starts because of one neighbour at once, and then one per so many seconds
 
 
 class EpochSource(Protocol):
@@ -121,7 +124,9 @@ def _decode_snapshot(raw: bytes) -> Snapshot:
     fields: list[Any] = msgspec.msgpack.decode(raw)
     place = Snapshot.__struct_fields__.index("seals")
     seal, trips = fields[place : place + 2]
-    if seal is None or isinstance(seal[0], int):  # of a version whose nodes held one visitor; None: their own
+    if seal is None or isinstance(
+        seal[0], int
+    ):  # of a version whose nodes held one visitor; None: their own
         fields[place] = [seal or [0, b""]]
         fields[place + 1] = {home: [trip] for home, trip in trips.items()}
     return msgspec.convert(fields, Snapshot)
@@ -153,7 +158,9 @@ class Peer(EpochPeer):
         self.estimator, self.readings, self.pending = self.source.estimator(), Readings(), None
         self.checks = Checks(self.estimator)
         self.accepted: ExchangeAccepted | None = None  # waits for the initiator's answer
-        self.completed: dict[str, int] = {}  # ids of the last exchange with each partner that this node initiated,
+        self.completed: dict[
+            str, int
+        ] = {}  # ids of the last exchange with each partner that this node initiated,
         self.confirmed: dict[str, int] = {}  # and of the last one that the partner initiated
         self.transcripts: dict[str, Transcript] = {}  # by neighbour
         self._before: dict[str, Transcript] = {}  # the transcripts before the last exchange
@@ -209,7 +216,10 @@ class Peer(EpochPeer):
                 self.receipts[record.partner] = record.receipt
 
     def _exchange(
-        self, record: ExchangeAccepted | ExchangeCompleted, initiator: Contribution, responder: Contribution
+        self,
+        record: ExchangeAccepted | ExchangeCompleted,
+        initiator: Contribution,
+        responder: Contribution,
     ) -> None:
         partner, theirs, seal = record.partner, record.theirs, record.seal
         slot, home = self.estimator.leaving(partner), theirs.visitor.home
@@ -238,14 +248,18 @@ class Peer(EpochPeer):
 
     def edge_share(self, neighbour: str) -> float:
         """Return the share of this node's exchanges that are with a neighbour, estimated from those so far."""
-        return (self.exchanges_with(neighbour) + 1) / (self.estimator.exchanges + max(1, len(self.neighbours)))
+        return (self.exchanges_with(neighbour) + 1) / (
+            self.estimator.exchanges + max(1, len(self.neighbours))
+        )
 
     def report(self) -> Report | None:
         """Return the report of this epoch, or of an earlier one as long as that is better."""
         members = self.trust.members
         missing = tuple(name for name in members if name not in self.estimator.homes)
         subject = f"{self.identity.fingerprint} {self.trust.digest}"
-        current = make_report(self.estimator, self.readings, self.epoch, self.level, subject, missing)
+        current = make_report(
+            self.estimator, self.readings, self.epoch, self.level, subject, missing
+        )
         previous = self.previous_report
         if previous is not None and previous.fingerprint != subject:
             previous = None  # it is of another statistic, or of other members
@@ -271,7 +285,11 @@ class Peer(EpochPeer):
 
     def _may_restart(self, neighbour: str, now: float) -> bool:
         """Return whether to start an epoch because of a neighbour: not often, and not soon after the last one."""
-        allowed = not self._is_young(now) and self._causes.take(neighbour, now) and self.may_start_epoch(now)
+        allowed = (
+            not self._is_young(now)
+            and self._causes.take(neighbour, now)
+            and self.may_start_epoch(now)
+        )
         if allowed:
             self._entered_at = now
         return allowed
@@ -299,19 +317,27 @@ class Peer(EpochPeer):
             receipt = Receipt(self.epoch, *transcript, b"")
             content = wire.signed_receipt(self.identity.network, self.name, neighbour, receipt)
             receipt = receipt._replace(signature=self.trust.sign(content))
-        ping = wire.Ping(sent, self.announcement, receipt, self.trust.serial, self.trust.list_digest)
+        ping = wire.Ping(
+            sent, self.announcement, receipt, self.trust.serial, self.trust.list_digest
+        )
         return Step((), ((neighbour, wire.encode(ping)),))
 
     def _handle_ping(self, sender: str, ping: wire.Ping, now: float) -> Iterator[Step]:
         yield Step((), ((sender, wire.encode(wire.Pong(ping.sent))),))
         yield from self._follow(sender, ping.announcement, now)
         receipt, last = ping.receipt, self.receipts.get(sender)
-        if receipt is None or receipt.epoch != self.epoch or (last and receipt.exchanges <= last.exchanges):
+        if (
+            receipt is None
+            or receipt.epoch != self.epoch
+            or (last and receipt.exchanges <= last.exchanges)
+        ):
             return
         for own in (self.transcripts.get(sender, EMPTY), self._before.get(sender, EMPTY)):
             if own.exchanges == receipt.exchanges:
                 if own.digest != receipt.digest:
-                    yield from self._restart(sender, "receipt", f"{sender} has other exchanges with {self.name}", now)
+                    yield from self._restart(
+                        sender, "receipt", f"{sender} has other exchanges with {self.name}", now
+                    )
                     return
                 content = wire.signed_receipt(self.identity.network, sender, self.name, receipt)
                 if not self.trust.verify(sender, content, receipt.signature):
@@ -325,14 +351,18 @@ class Peer(EpochPeer):
         """Offer a neighbour an exchange; ids increase, also over restarts."""
         self._last_id = id = max(id, self._last_id + 1)
         self.pending = Offered(id, to)
-        message = wire.encode(wire.Offer(self.epoch, id, self._contribution(to), self._departing_seal(to)))
+        message = wire.encode(
+            wire.Offer(self.epoch, id, self._contribution(to), self._departing_seal(to))
+        )
         return Step((), ((to, message),), "offers", self._shown(to))
 
     def withdraw_offer(self) -> Step:
         """Withdraw the pending offer, since no answer came."""
         assert self.pending is not None
         pending, self.pending = self.pending, None
-        return Step((), ((pending.to, wire.encode(wire.Abort(pending.id))),), "offers without an answer")
+        return Step(
+            (), ((pending.to, wire.encode(wire.Abort(pending.id))),), "offers without an answer"
+        )
 
     def repeat_accept(self) -> Step:
         """Send the acceptance again that was not confirmed."""
@@ -346,7 +376,9 @@ class Peer(EpochPeer):
         return Step((ExchangeAborted(self.accepted.id, "abandoned"),), (), "exchanges abandoned")
 
     def _encode_accept(self, to: str, id: int) -> bytes:
-        return wire.encode(wire.Accept(self.epoch, id, self._contribution(to), self._departing_seal(to)))
+        return wire.encode(
+            wire.Accept(self.epoch, id, self._contribution(to), self._departing_seal(to))
+        )
 
     def _contribution(self, neighbour: str) -> Contribution:
         """Return what the node sends a neighbour in its next exchange, the same until then."""
@@ -367,7 +399,9 @@ class Peer(EpochPeer):
             return self.seals[slot]
         position = self.estimator.next_position
         if position not in self._seals:
-            content = wire.signed_visitor(self.identity.network, self.epoch, self.estimator.departing(slot))
+            content = wire.signed_visitor(
+                self.identity.network, self.epoch, self.estimator.departing(slot)
+            )
             self._seals[position] = self.trust.sign(content)
         return Seal(self._next_trip(slot), self._seals[position])
 
@@ -405,7 +439,9 @@ class Peer(EpochPeer):
         if pending is not None and pending.to == sender and self.name < sender:
             return  # of two simultaneous offers, that of the lower name counts
         if accepted is not None or self.is_busy:
-            yield Step((), ((sender, wire.encode(wire.Busy(offer.id))),), "offers answered with busy")
+            yield Step(
+                (), ((sender, wire.encode(wire.Busy(offer.id))),), "offers answered with busy"
+            )
             return
         try:
             self._check_offer(sender, offer)
@@ -413,7 +449,9 @@ class Peer(EpochPeer):
             yield Step((), ((sender, wire.encode(wire.Decline(offer.id, rejected.reason))),))
             raise
         messages = [(sender, self._encode_accept(sender, offer.id))]
-        if pending is not None:  # an offer that came is better than one of its own that may be answered with `busy`
+        if (
+            pending is not None
+        ):  # an offer that came is better than one of its own that may be answered with `busy`
             messages.append((pending.to, wire.encode(wire.Abort(pending.id))))
             self.pending = None
         record = ExchangeAccepted(sender, offer.id, offer.contribution, offer.seal)
@@ -423,7 +461,9 @@ class Peer(EpochPeer):
         if self.is_withdrawn or self.is_at_row_limit:
             raise Rejected("withdrawn" if self.is_withdrawn else "row limit")
         if offer.epoch != self.epoch:
-            raise Rejected("late", f"the offer is of epoch {offer.epoch}, this node is in epoch {self.epoch}")
+            raise Rejected(
+                "late", f"the offer is of epoch {offer.epoch}, this node is in epoch {self.epoch}"
+            )
         self._check(sender, offer.contribution, offer.seal)
 
     def _handle_accept(self, sender: str, accept: wire.Accept, now: float) -> Iterator[Step]:
@@ -436,9 +476,15 @@ class Peer(EpochPeer):
         theirs, known = accept.contribution, self.exchanges_with(sender)
         try:
             if accept.epoch != self.epoch:
-                raise Rejected("late", f"the acceptance is of epoch {accept.epoch}, this node is in {self.epoch}")
+                raise Rejected(
+                    "late",
+                    f"the acceptance is of epoch {accept.epoch}, this node is in {self.epoch}",
+                )
             if theirs.edge_exchanges != known:
-                raise Rejected("counts", f"{sender} counts other exchanges with {self.name} than {self.name} does")
+                raise Rejected(
+                    "counts",
+                    f"{sender} counts other exchanges with {self.name} than {self.name} does",
+                )
             self._check(sender, theirs, accept.seal)
         except Rejected as rejected:
             self.pending = None
@@ -449,11 +495,15 @@ class Peer(EpochPeer):
             return
         second = self._find_second(theirs.visitor, accept.seal)
         record = ExchangeCompleted(sender, accept.id, theirs, accept.seal)
-        yield Step((record,), ((sender, wire.encode(wire.Confirm(accept.id))),), "exchanges initiated")
+        yield Step(
+            (record,), ((sender, wire.encode(wire.Confirm(accept.id))),), "exchanges initiated"
+        )
         if second and self._may_restart(sender, now):
             yield self.start_epoch(second)
 
-    def _handle_outcome(self, sender: str, message: wire.Confirm | wire.Abort, now: float) -> Iterator[Step]:
+    def _handle_outcome(
+        self, sender: str, message: wire.Confirm | wire.Abort, now: float
+    ) -> Iterator[Step]:
         accepted = self.accepted
         if accepted is None or (accepted.partner, accepted.id) != (sender, message.id):
             return
@@ -466,12 +516,16 @@ class Peer(EpochPeer):
             yield Step((ExchangeAborted(message.id, "withdrawn"),), (), "exchanges aborted")
             yield from self._doubt(sender, message.reason, now)
 
-    def _handle_refusal(self, sender: str, message: wire.Busy | wire.Decline, now: float) -> Iterator[Step]:
+    def _handle_refusal(
+        self, sender: str, message: wire.Busy | wire.Decline, now: float
+    ) -> Iterator[Step]:
         if self.pending is None or (self.pending.to, self.pending.id) != (sender, message.id):
             return
         self.pending = None
         reason = message.reason if isinstance(message, wire.Decline) else "busy"
-        yield Step((), (), f"offers declined: {reason if reason in (*wire.REASONS, 'busy') else 'unknown'}")
+        yield Step(
+            (), (), f"offers declined: {reason if reason in (*wire.REASONS, 'busy') else 'unknown'}"
+        )
         yield from self._doubt(sender, reason, now)
 
     def _doubt(self, sender: str, reason: str, now: float) -> Iterator[Step]:
@@ -489,8 +543,13 @@ class Peer(EpochPeer):
         would be stuck with those that they hold. Then an epoch starts, if that is not too early.
         """
         home, copy, rows = visitor.home, seal.trip % self.copies, (visitor.rows, visitor.diagonal)
-        last, held = self._last_trip(home, copy), zip(self.estimator.visitors, self.seals, strict=True)
-        if seal.trip < last or any((one.home, own.trip % self.copies) == (home, copy) for one, own in held):
+        last, held = (
+            self._last_trip(home, copy),
+            zip(self.estimator.visitors, self.seals, strict=True),
+        )
+        if seal.trip < last or any(
+            (one.home, own.trip % self.copies) == (home, copy) for one, own in held
+        ):
             return f"there was a second visitor of {home}"
         if home == self.name and (seal.trip != last or visitor != self.estimator.issued):
             return f"a visitor of {home} came back that it had not sent"
@@ -515,13 +574,24 @@ class Peer(EpochPeer):
                 self.apply(record)
 
     def _load(self, saved: Snapshot) -> None:
-        self.announcement, self.digest, self.previous_report = saved.announcement, saved.digest, saved.previous_report
+        self.announcement, self.digest, self.previous_report = (
+            saved.announcement,
+            saved.digest,
+            saved.previous_report,
+        )
         if self.digest != self.source.digest:
             self.previous_report = saved.current_report
             return
-        self.accepted, self.completed, self.confirmed = saved.accepted, saved.completed, saved.confirmed
+        self.accepted, self.completed, self.confirmed = (
+            saved.accepted,
+            saved.completed,
+            saved.confirmed,
+        )
         self.transcripts, self.receipts = saved.transcripts, saved.receipts
-        self.seals, self.trips = list(saved.seals), {home: list(last) for home, last in saved.trips.items()}
+        self.seals, self.trips = (
+            list(saved.seals),
+            {home: list(last) for home, last in saved.trips.items()},
+        )
         self.readings = Readings(saved.times, saved.values)
         self.estimator.restore(saved.estimator)
         self._contributions.clear()

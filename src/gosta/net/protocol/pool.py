@@ -12,7 +12,9 @@ from gosta.net.protocol.messages import Signed
 from gosta.net.protocol.statements import AnyStatement, Slot
 
 RETRY_SECONDS = 1.0  # until a statement is asked for again
-WINDOW_BYTES = 48 * 1024  # of contributions that a neighbour is asked for at a time: a connection's buffer holds them
+WINDOW_BYTES = (
+    48 * 1024
+)  # of contributions that a neighbour is asked for at a time: a connection's buffer holds them
 MAX_GIVEN = 20  # times that a neighbour is given the same statement
 
 
@@ -27,7 +29,9 @@ class Pool:
         self._held = b""
         self._offered: dict[str, dict[bytes, None]] = {}  # what a neighbour has and this node lacks
         self._wanted: dict[bytes, tuple[str, float]] = {}  # who was asked for them, and when
-        self._forgers: set[str] = set()  # neighbours that gave a statement which its home did not sign
+        self._forgers: set[str] = (
+            set()
+        )  # neighbours that gave a statement which its home did not sign
 
     def insert(self, signed: Signed, slot: Slot | None = None) -> None:
         """Add a statement that was checked, or is this node's own; another slot than its own is for evidence."""
@@ -62,7 +66,10 @@ class Pool:
             del offered[id]
         if sender in self._forgers:
             return []
-        waiting = sum(asked == sender and now - then < 2 * RETRY_SECONDS for asked, then in self._wanted.values())
+        waiting = sum(
+            asked == sender and now - then < 2 * RETRY_SECONDS
+            for asked, then in self._wanted.values()
+        )
         window = max(0, max(1, WINDOW_BYTES // size) - waiting)
         lacking = [id for id in offered if self._may_ask(sender, id, now)][:window]
         self._wanted.update(dict.fromkeys(lacking, (sender, now)))

@@ -100,7 +100,9 @@ class Deviation(NamedTuple):
     """What a site did that no honest site does."""
 
     what: str
-    list_serial: int  # of the member list at that time: with another one, the coordinator keeps the site
+    list_serial: (
+        int  # of the member list at that time: with another one, the coordinator keeps the site
+    )
 
 
 class SitesNoted(Record, frozen=True, tag="sites-noted"):
@@ -116,7 +118,14 @@ class Released(Record, frozen=True, tag="released"):
     report: bytes  # a SumReport
 
 
-AnyRecord = EpochStarted | ExchangeAccepted | ExchangeConfirmed | ExchangeAborted | ExchangeCompleted | ReceiptReceived
+AnyRecord = (
+    EpochStarted
+    | ExchangeAccepted
+    | ExchangeConfirmed
+    | ExchangeAborted
+    | ExchangeCompleted
+    | ReceiptReceived
+)
 AnySumRecord = SumEpochStarted | StatementMade | CommitMade | PartMade | SitesNoted | Released
 
 

@@ -25,7 +25,9 @@ from gosta.estimation.stopping import (
 from gosta.runtime.arrays import Floats
 from gosta.statistics.joint import JointStatistic
 
-SUFFICIENT_ERROR = 0.01  # relative; at this, a new epoch's estimate replaces the old one, however good that was
+SUFFICIENT_ERROR = (
+    0.01  # relative; at this, a new epoch's estimate replaces the old one, however good that was
+)
 
 
 class PartReport(msgspec.Struct, frozen=True):
@@ -44,12 +46,16 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     value: tuple[float, ...]  # of several statistics, one after the other
     low: float | None  # None for several statistics
     high: float | None
-    expected_error: float | None  # relative, of gossip, the largest of several; None: too few readings so far
+    expected_error: (
+        float | None
+    )  # relative, of gossip, the largest of several; None: too few readings so far
     fingerprint: str  # of the statistic, the protocol and the members
     sites: int  # whose rows count
     rows: int  # at these sites together
     missing: tuple[str, ...]  # members whose rows do not count
-    value_errors: tuple[float | None, ...] = ()  # `expected_error` of each value, where the statistic has several
+    value_errors: tuple[
+        float | None, ...
+    ] = ()  # `expected_error` of each value, where the statistic has several
     statistics: tuple[PartReport, ...] = ()  # each of several
 
     def is_better_than(self, previous: Report | None) -> bool:
@@ -60,7 +66,9 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
             return False
         distance = relative_distance(previous.value, self.value, self.statistics)
         # A distance above the expected error means that the earlier estimate no longer holds.
-        return self.expected_error <= max(SUFFICIENT_ERROR, previous.expected_error or 0.0, distance)
+        return self.expected_error <= max(
+            SUFFICIENT_ERROR, previous.expected_error or 0.0, distance
+        )
 
 
 def relative_distance(
@@ -78,12 +86,20 @@ def relative_distance(
 class Readings:
     """A node's estimates at exponentially growing numbers of exchanges, from which it estimates its error."""
 
-    def __init__(self, times: tuple[int, ...] = (), values: tuple[tuple[float, ...], ...] = ()) -> None:
+    def __init__(
+        self, times: tuple[int, ...] = (), values: tuple[tuple[float, ...], ...] = ()
+    ) -> None:
         self.times, self.values = list(times), list(values)
 
     def record(self, estimator: Estimator) -> None:
-        due = math.ceil(self.times[-1] * 2 ** (1 / READINGS_PER_DOUBLING)) if self.times else READINGS_PER_DOUBLING
-        if not estimator.has_all_rows:  # estimates over some of the rows tell nothing of later changes
+        due = (
+            math.ceil(self.times[-1] * 2 ** (1 / READINGS_PER_DOUBLING))
+            if self.times
+            else READINGS_PER_DOUBLING
+        )
+        if (
+            not estimator.has_all_rows
+        ):  # estimates over some of the rows tell nothing of later changes
             self.times, self.values = [], []
             return
         value = value_of(estimator) if estimator.exchanges >= due else None
@@ -98,26 +114,42 @@ class Readings:
             return ()
         return tuple(self.expected_error(estimator, slice(c, c + 1)) for c in range(width))
 
-    def expected_error(self, estimator: Estimator, place: slice | None = None, rule: Rule = RULE) -> float | None:
+    def expected_error(
+        self, estimator: Estimator, place: slice | None = None, rule: Rule = RULE
+    ) -> float | None:
         """Return the relative error that the last reading is expected to have; None: too few readings, or rows missing.
 
         `place` is that of the values of one of several statistics; without it, the largest error of all counts.
         """
-        if not self.times or len({len(value) for value in self.values}) > 1 or not estimator.has_all_rows:
+        if (
+            not self.times
+            or len({len(value) for value in self.values}) > 1
+            or not estimator.has_all_rows
+        ):
             return None
         sampled, found = None if estimator.protocol.averages_moments else len(estimator.homes), 0.0
         for one in estimator.rows.estimand.value_places if place is None else [place]:
             values = [np.array([value[one]]) for value in self.values]
-            found = max(found, float(expected_errors(values, self.times, sampled, self.times[-1], rule)[0]))
+            found = max(
+                found, float(expected_errors(values, self.times, sampled, self.times[-1], rule)[0])
+            )
         return found if np.isfinite(found) else None
 
 
-def value_of(estimator: Estimator, payload: tuple[float, ...] | None = None) -> tuple[float, ...] | None:
+def value_of(
+    estimator: Estimator, payload: tuple[float, ...] | None = None
+) -> tuple[float, ...] | None:
     """Return the statistic from a node's estimates, or from a neighbour's payload; None if it is not defined yet."""
     if estimator.known_rows < 2:
         return None
-    told = [estimator.protocol.read(one, 0.0) for one in estimator.states] if payload is None else payload
-    if payload is not None and estimator.growing is not None:  # what it tells a child: the sum of all that it knows
+    told = (
+        [estimator.protocol.read(one, 0.0) for one in estimator.states]
+        if payload is None
+        else payload
+    )
+    if (
+        payload is not None and estimator.growing is not None
+    ):  # what it tells a child: the sum of all that it knows
         told = payload[1 : 2 * len(estimator.states) : 2]
     means = np.array([told[: len(estimator.states)]])
     if estimator.protocol.counts_rows:
@@ -148,18 +180,26 @@ def make_report(
     rows = estimator.known_rows if estimator.growing is None else round(estimator.row_count)
     estimand, counted = estimator.rows.estimand, (len(estimator.homes), rows)
     places, error = estimand.value_places, readings.expected_error(estimator)
-    errors = [error] if len(places) == 1 else [readings.expected_error(estimator, one) for one in places]
+    errors = (
+        [error] if len(places) == 1 else [readings.expected_error(estimator, one) for one in places]
+    )
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(places)
     if level is not None and estimator.known_rows > 2:
         expected = [readings.expected_error(estimator, one, INTERVAL_RULE) for one in places]
-        own = zip(places, [np.array([np.inf if one is None else one]) for one in expected], strict=True)
+        own = zip(
+            places, [np.array([np.inf if one is None else one]) for one in expected], strict=True
+        )
         gossip = np.concatenate([gossip_errors(np.array(value[place]), one) for place, one in own])
-        low, high, _ = estimator.value_function.intervals(np.array([estimator.estimates()]), level, gossip[None])
+        low, high, _ = estimator.value_function.intervals(
+            np.array([estimator.estimates()]), level, gossip[None]
+        )
         ends = [_finite_ends(low[0, place], high[0, place]) for place in places]
     parts: tuple[PartReport, ...] = ()
     if isinstance(estimand.statistic, JointStatistic):
         found = zip(estimand.statistic.parts, ends, errors, strict=True)
-        parts = tuple(PartReport(p.title, value[p.values], *e, one, p.no_interval) for p, e, one in found)
+        parts = tuple(
+            PartReport(p.title, value[p.values], *e, one, p.no_interval) for p, e, one in found
+        )
         ends = [(None, None)]
     each = readings.value_errors(estimator)
     return Report(epoch, value, *ends[0], error, fingerprint, *counted, missing, each, parts)

@@ -100,7 +100,9 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     tags: tuple[bytes, ...]  # of the participants' snapshots
     keys: tuple[bytes, ...]  # by which the participants sign
     rows_of: float  # when this site read the rows that it contributed; 0: it took no part
-    parts: tuple[bytes, ...]  # digests of the participants' contributions, to which all had committed
+    parts: tuple[
+        bytes, ...
+    ]  # digests of the participants' contributions, to which all had committed
 
 
 def history_of(log: Sequence[LogEntry]) -> list[Past]:
@@ -113,7 +115,11 @@ def history_of(log: Sequence[LogEntry]) -> list[Past]:
     for one in log:
         is_new = one.event == "contribution" and (one.law == "none" or one.noise not in paid)
         if is_new or one.event == "opening":
-            spent = None if one.law == "none" else Spent(one.law, one.epsilon, one.delta, one.rows_per_person)
+            spent = (
+                None
+                if one.law == "none"
+                else Spent(one.law, one.epsilon, one.delta, one.rows_per_person)
+            )
             found.append(Past(-inf if (one.epoch, one.origin) in epochs else one.time, spent))
             paid.add(one.noise)
             epochs.add((one.epoch, one.origin))

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from gosta.net.limits import MAX_SUMS
 from gosta.net.members import Trust
-from gosta.net.protocol.messages import DECODE_ERRORS, Count, Digest, ListDigest, Name, Rejected, Signed, StatementId
+from gosta.net.protocol.messages import (
+    DECODE_ERRORS,
+    Count,
+    Digest,
+    ListDigest,
+    Name,
+    Rejected,
+    Signed,
+    StatementId,
+)
 from gosta.private.deviations import CHECKS
 from gosta.private.masks import MOST_PARTNERS
 
@@ -45,7 +54,9 @@ class Join(Statement, frozen=True, tag="join"):
     """The site takes part, with this key; or it does not."""
 
     key: Key  # its public key of this epoch; empty: it does not take part
-    snapshot: Digest  # keyed digest of the rows that it contributes: another one whenever these change
+    snapshot: (
+        Digest  # keyed digest of the rows that it contributes: another one whenever these change
+    )
     nonce: Hash  # SHA-256 of the number that it adds to the beacon
     agrees: bool  # its sums may be computed from the difference of totals with and without it
     min_cell: Count  # bins with fewer rows are merged before anything is shown
@@ -56,7 +67,9 @@ class Join(Statement, frozen=True, tag="join"):
 class Roster(Statement, frozen=True, tag="roster"):
     """The participants, by the node that started the epoch."""
 
-    participants: Annotated[tuple[tuple[Name, StatementId], ...], Meta(min_length=2, max_length=MAX_PARTICIPANTS)]
+    participants: Annotated[
+        tuple[tuple[Name, StatementId], ...], Meta(min_length=2, max_length=MAX_PARTICIPANTS)
+    ]
 
 
 class Nonce(Statement, frozen=True, tag="nonce"):
@@ -100,7 +113,9 @@ class Refusal(Statement, frozen=True, tag="refusal"):
     """The site does not contribute, by its policy: the epoch has no total."""
 
     roster: StatementId
-    needs: Annotated[tuple[Name, ...], Meta(max_length=MAX_PARTICIPANTS)]  # sites whose agreement is missing
+    needs: Annotated[
+        tuple[Name, ...], Meta(max_length=MAX_PARTICIPANTS)
+    ]  # sites whose agreement is missing
 
 
 AnyStatement = Join | Roster | Nonce | Commit | Part | Opening | Refusal
@@ -120,7 +135,9 @@ def read(signed: Signed) -> AnyStatement:
     except DECODE_ERRORS as error:
         raise Rejected("malformed", str(error)[:200]) from None
     if _encode(statement) != signed.body:
-        raise Rejected("malformed", "a statement is not encoded in the shortest way")  # its id could be chosen
+        raise Rejected(
+            "malformed", "a statement is not encoded in the shortest way"
+        )  # its id could be chosen
     return statement
 
 

@@ -100,12 +100,16 @@ class SumEpoch:
     @property
     def joins(self) -> dict[str, Join]:
         return {
-            slot.home: one for slot, (_, one) in self.slots.items() if slot.kind == "join" and isinstance(one, Join)
+            slot.home: one
+            for slot, (_, one) in self.slots.items()
+            if slot.kind == "join" and isinstance(one, Join)
         }
 
     @property
     def refusals(self) -> dict[str, Refusal]:
-        found = {slot.home: one for slot, (_, one) in self.slots.items() if isinstance(one, Refusal)}
+        found = {
+            slot.home: one for slot, (_, one) in self.slots.items() if isinstance(one, Refusal)
+        }
         return {name: found[name] for name in sorted(found)}
 
     @property
@@ -129,7 +133,11 @@ class SumEpoch:
 
     def due(self, number: int) -> list[Slot]:
         """Return what every participant says in a round, one after the other, with an empty name."""
-        nonce = [Slot("nonce", "")] if len(self.participants) > masks.MOST_PARTNERS + 1 and number == 1 else []
+        nonce = (
+            [Slot("nonce", "")]
+            if len(self.participants) > masks.MOST_PARTNERS + 1 and number == 1
+            else []
+        )
         return [*nonce, Slot("commit", "", number), Slot("part", "", number)]
 
     def lacking(self, due: Slot) -> list[str]:
@@ -143,14 +151,19 @@ class SumEpoch:
             found = {
                 name: one[1].key
                 for name, id in self.roster.participants
-                if (one := held[name]) is not None and one[0] == id and isinstance(one[1], Join) and one[1].key
+                if (one := held[name]) is not None
+                and one[0] == id
+                and isinstance(one[1], Join)
+                and one[1].key
             }
             self._keys = found if len(found) == len(held) else None
         return self._keys
 
     # Checks of statements.
 
-    def check(self, statement: AnyStatement, members: Mapping[str, int], least_participants: int) -> None:
+    def check(
+        self, statement: AnyStatement, members: Mapping[str, int], least_participants: int
+    ) -> None:
         """Raise `Rejected` for a statement that no honest site makes."""
         match statement:
             case Join():
@@ -159,37 +172,55 @@ class SumEpoch:
             case Roster():
                 names = [name for name, _ in statement.participants]
                 is_of_members = names == sorted(set(names)) and set(names) <= set(members)
-                if statement.home != statement.origin or not is_of_members or len(names) < least_participants:
+                if (
+                    statement.home != statement.origin
+                    or not is_of_members
+                    or len(names) < least_participants
+                ):
                     raise Rejected("statement", f"the roster of {statement.home} does not hold")
             case Refusal():
                 if not all(map(NAME_PATTERN.fullmatch, statement.needs)):
-                    raise Rejected("statement", f"the refusal of {statement.home} names what are no sites")
+                    raise Rejected(
+                        "statement", f"the refusal of {statement.home} names what are no sites"
+                    )
             case Part():
                 known = self._rounds.get(statement.round)
                 if known is not None and len(statement.vector) != 8 * (known.layout.size + CHECKS):
-                    raise Rejected("statement", f"the contribution of {statement.home} has the wrong length")
+                    raise Rejected(
+                        "statement", f"the contribution of {statement.home} has the wrong length"
+                    )
 
     def is_due(self, statement: AnyStatement) -> bool:
         """Return whether a statement can be used now: what it refers to is known, and it is of a participant."""
         if isinstance(statement, Join | Roster):
             return True
-        if self.keys() is None or statement.roster != self.roster_id or statement.home not in self.participants:
+        if (
+            self.keys() is None
+            or statement.roster != self.roster_id
+            or statement.home not in self.participants
+        ):
             return False
         match statement:
             case Nonce():
                 return hashlib.sha256(statement.value).digest() == self.joins[statement.home].nonce
             case Part():
-                is_known = statement.round in self._rounds and not self.lacking(Slot("commit", "", statement.round))
+                is_known = statement.round in self._rounds and not self.lacking(
+                    Slot("commit", "", statement.round)
+                )
                 return is_known and statement.commits == self.commits(statement.round)
             case Opening():
                 wanted = 8 * CHECKS * len(self._partners(statement.home))
-                is_open = self.implausible is not None and self.implausible.number == statement.round
+                is_open = (
+                    self.implausible is not None and self.implausible.number == statement.round
+                )
                 return is_open and len(statement.words) == wanted
         return True
 
     def commits(self, number: int) -> bytes:
         """Return a digest of all commitments of a round."""
-        return statements.digest_of([self.slots[Slot("commit", name, number)][0] for name in self.participants])
+        return statements.digest_of(
+            [self.slots[Slot("commit", name, number)][0] for name in self.participants]
+        )
 
     def keeps_word(self, part: Part) -> bool:
         """Return whether a contribution is the one to which its site has committed."""
@@ -200,7 +231,11 @@ class SumEpoch:
 
     def round(self, number: int, source: SumSource) -> Round | None:
         """Return what a round is about, if that is known yet."""
-        if number not in self._rounds and self.roster is not None and number == len(self.totals) + 1:
+        if (
+            number not in self._rounds
+            and self.roster is not None
+            and number == len(self.totals) + 1
+        ):
             last = self.totals[-1] if self.totals else None
             layout = source.layout if last is None else last.round.layout.following(last.totals)
             if layout is not None:
@@ -222,7 +257,9 @@ class SumEpoch:
     def _beacon(self) -> bytes:
         """Return a number that no participant alone chooses, from which the partners of more than 51 follow."""
         nonces = [self.slots.get(Slot("nonce", name)) for name in self.participants]
-        return _encode([one[1].value for one in nonces if one is not None and isinstance(one[1], Nonce)])
+        return _encode(
+            [one[1].value for one in nonces if one is not None and isinstance(one[1], Nonce)]
+        )
 
     def _partners(self, name: str) -> list[str]:
         return masks.partners(self.participants, name, self._beacon())
@@ -234,14 +271,19 @@ class SumEpoch:
 
     def noise_context(self, round_: Round, trust: Trust) -> bytes:
         """Return what noise follows from: whoever takes part, with which rows, the sums and the law."""
-        sites = [Contributor(name, trust.keys.get(name, b""), self.joins[name].snapshot) for name in self.participants]
+        sites = [
+            Contributor(name, trust.keys.get(name, b""), self.joins[name].snapshot)
+            for name in self.participants
+        ]
         return noise_context(self.network, sites, round_)
 
     def part(self, round_: Round, rows: RowSnapshot, secret: bytes, trust: Trust) -> Words:
         """Return this site's sums and pads with its masks; the same as often as it is computed."""
         if round_.number not in self._parts:
             layout, noise = round_.layout, round_.noise
-            sums = site_vector(layout, rows.x, noise, masks.random_bytes(secret, self.noise_context(round_, trust)))
+            sums = site_vector(
+                layout, rows.x, noise, masks.random_bytes(secret, self.noise_context(round_, trust))
+            )
             random = masks.random_bytes(self.key, self._context(round_))
             pads = draw(round_.pads, CHECKS, random)
             hiding = self._masks(round_)
@@ -254,14 +296,22 @@ class SumEpoch:
         keys = self.keys()
         assert keys is not None
         size = round_.layout.size + CHECKS
-        return masks.pair_masks(size, self.name, self.key, keys, self._context(round_), self._beacon())
+        return masks.pair_masks(
+            size, self.name, self.key, keys, self._context(round_), self._beacon()
+        )
 
     # Totals.
 
     def vectors(self, round_: Round) -> dict[str, Words]:
         """Return all contributions to a round, with their pads."""
-        parts = {name: self.slots[Slot("part", name, round_.number)][1] for name in self.participants}
-        return {name: statements.unpack(part.vector) for name, part in parts.items() if isinstance(part, Part)}
+        parts = {
+            name: self.slots[Slot("part", name, round_.number)][1] for name in self.participants
+        }
+        return {
+            name: statements.unpack(part.vector)
+            for name, part in parts.items()
+            if isinstance(part, Part)
+        }
 
     def add_up(self, round_: Round, trust: Trust) -> None:
         """Add up all contributions; a total that no rows can have, or more than were declared, is none."""
@@ -289,7 +339,9 @@ class SumEpoch:
     def open_masks(self, round_: Round) -> bytes:
         """Return the sums of this site's masks over the halves that show who deviates, as its opening has them."""
         own, halves = self._masks(round_), self._halves(round_)
-        return statements.pack(np.concatenate([deviations.add_up(own[partner], halves) for partner in sorted(own)]))
+        return statements.pack(
+            np.concatenate([deviations.add_up(own[partner], halves) for partner in sorted(own)])
+        )
 
     def find_deviations(self, round_: Round, trust: Trust) -> Deviations:
         """Find out who deviates, from all openings."""
@@ -299,7 +351,9 @@ class SumEpoch:
             assert isinstance(opening, Opening)
             words = statements.unpack(opening.words).reshape(-1, CHECKS)
             opened[name] = dict(zip(self._partners(name), words, strict=True))
-        sums = {name: deviations.add_up(vector, halves) for name, vector in self.vectors(round_).items()}
+        sums = {
+            name: deviations.add_up(vector, halves) for name, vector in self.vectors(round_).items()
+        }
         bounds = {name: self._bounds(name, round_, trust) for name in self.participants}
         return deviations.find_deviations(sums, opened, bounds)
 

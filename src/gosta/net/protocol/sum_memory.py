@@ -16,7 +16,14 @@ from gosta.private import companions, masks
 from gosta.private.companions import Companions
 from gosta.private.deviations import MAX_OPENINGS
 from gosta.private.policy import may_replace
-from gosta.private.snapshots import ROWS, Contributed, RowSnapshot, block_digests, count_changes, remember
+from gosta.private.snapshots import (
+    ROWS,
+    Contributed,
+    RowSnapshot,
+    block_digests,
+    count_changes,
+    remember,
+)
 
 TAG_BYTES = 16
 MAX_WASTED = 1  # epochs that a site may let fail after this one had spent epsilon for them
@@ -37,9 +44,16 @@ class Memory(msgspec.Struct, array_like=True):
     contributed: tuple[Contributed, ...] = ()  # earlier contributions, the latest last
     companions: Companions = {}  # sites in totals without noise to which this one contributed
     deviating: dict[str, Deviation] = {}  # sites that did what no honest site does
-    agreeing: tuple[bytes, ...] = ()  # keys of sites whose last word was that their sums may be computed
-    wasted: dict[str, int] = {}  # epochs that a site let fail after this one had spent epsilon for them
-    openings: tuple[int, int] = 0, 0  # a member list's serial number, and how often masks were opened under it
+    agreeing: tuple[
+        bytes, ...
+    ] = ()  # keys of sites whose last word was that their sums may be computed
+    wasted: dict[
+        str, int
+    ] = {}  # epochs that a site let fail after this one had spent epsilon for them
+    openings: tuple[int, int] = (
+        0,
+        0,
+    )  # a member list's serial number, and how often masks were opened under it
 
     def add_part(self, record: PartMade) -> None:
         """Remember what a contribution shows once it is sent."""
@@ -68,7 +82,9 @@ class Memory(msgspec.Struct, array_like=True):
             last = None
         if last is not None and last.digest == new.digest:
             return Choice(last)
-        reason = f"{new.rows} rows, and the member list allows {most}: declare more to the coordinator"
+        reason = (
+            f"{new.rows} rows, and the member list allows {most}: declare more to the coordinator"
+        )
         if new.rows <= most:
             reason = self._why_not_replaced(source)
         return Choice(last, reason) if reason else Choice(new)
@@ -86,8 +102,15 @@ class Memory(msgspec.Struct, array_like=True):
                 return f"its rows cannot be compared with those of an earlier contribution: {error}"
             if {name for name in one.blocks if name.endswith(ROWS)} - known[about].keys():
                 return "its rows cannot be compared with those of an earlier contribution: its settings have changed"
-            pairs = [(old, known[about][name]) for name, old in one.blocks.items() if name in known[about]]
-            changes, others = [count_changes(*pair) for pair in pairs], source.counted_otherwise(one.settings)
+            pairs = [
+                (old, known[about][name])
+                for name, old in one.blocks.items()
+                if name in known[about]
+            ]
+            changes, others = (
+                [count_changes(*pair) for pair in pairs],
+                source.counted_otherwise(one.settings),
+            )
             least = f"{source.policy.min_change} needed, or none"
             if not may_replace(source.policy, changes):
                 return f"too few rows changed since an earlier contribution; {least}"
@@ -111,10 +134,18 @@ class Memory(msgspec.Struct, array_like=True):
         names = {key: one.name for key, one in self.companions.items()} | roster
         found = companions.separated(self.companions, roster, source.policy.min_sites)
         return tuple(
-            sorted({names[key] for key in found if not self._has_agreed(source, name, joins, key, names[key])})
+            sorted(
+                {
+                    names[key]
+                    for key in found
+                    if not self._has_agreed(source, name, joins, key, names[key])
+                }
+            )
         )
 
-    def _has_agreed(self, source: SumSource, own_name: str, joins: Mapping[str, Join], key: bytes, name: str) -> bool:
+    def _has_agreed(
+        self, source: SumSource, own_name: str, joins: Mapping[str, Join], key: bytes, name: str
+    ) -> bool:
         """Return whether a site agrees, by its own word if it is there; else by its last one, or by this site's."""
         agreed, join = source.agreed.sites, joins.get(name)
         if name == own_name:
@@ -122,12 +153,18 @@ class Memory(msgspec.Struct, array_like=True):
         if join is not None and join.key and source.trust.keys.get(name) == key:
             return join.agrees
         last = self.companions[key].time if key in self.companions else -inf
-        return key in self.agreeing or agreed.get(name, -inf) > last  # an agreement from before it came back is over
+        return (
+            key in self.agreeing or agreed.get(name, -inf) > last
+        )  # an agreement from before it came back is over
 
     def deviants(self, list_serial: int) -> dict[str, str]:
         """Return the sites that deviated since this member list, and how; another list keeps them on purpose."""
-        return {name: one.what for name, one in self.deviating.items() if one.list_serial == list_serial}
+        return {
+            name: one.what for name, one in self.deviating.items() if one.list_serial == list_serial
+        }
 
     def wasting(self, source: SumSource) -> set[str]:
         """Return the sites for which this one spends no more epsilon until its operator agrees."""
-        return {name for name, count in self.wasted.items() if count > MAX_WASTED} - set(source.agreed.sites)
+        return {name for name, count in self.wasted.items() if count > MAX_WASTED} - set(
+            source.agreed.sites
+        )

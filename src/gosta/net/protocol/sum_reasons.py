@@ -19,7 +19,9 @@ def explain(peer: SumPeer) -> str:
         return f"declined by this site: {epoch.suppressed}"
     if epoch.refusals:
         waiting = [_explain_need(peer, name) for name in peer.needed_agreements]
-        others = [name for name, one in epoch.refusals.items() if not one.needs and name != peer.name]
+        others = [
+            name for name, one in epoch.refusals.items() if not one.needs and name != peer.name
+        ]
         declined = f"declined by {', '.join(others)}, whose own status says why"
         return "; ".join([*waiting, *([declined] if others else [])])
     if epoch.implausible is not None:
@@ -32,9 +34,7 @@ def explain(peer: SumPeer) -> str:
                 return "this site has not joined yet"
             silent = [name for name in peer.members if name not in epoch.joins]
             waits = f"waits for {peer.source.settings.deadline_seconds:g} s at most"
-            remove = (
-                f"to go on without it at once, the coordinator: gosta network remove NETWORK {min(silent, default='')}"
-            )
+            remove = f"to go on without it at once, the coordinator: gosta network remove NETWORK {min(silent, default='')}"
             return f"not joined yet: {', '.join(silent)}; {waits}; {remove}" if silent else ""
         case "contributing":
             return f"no contribution yet of {', '.join(peer.missing())}"
@@ -71,7 +71,11 @@ def _explain_need(peer: SumPeer, name: str) -> str:
 
 def _explain_implausible(peer: SumPeer) -> str:
     round_ = peer.current.implausible
-    if peer.name in peer.missing() and round_ is not None and (reason := peer.opening_over_budget(round_)):
+    if (
+        peer.name in peer.missing()
+        and round_ is not None
+        and (reason := peer.opening_over_budget(round_))
+    ):
         return f"the total cannot be a sum over rows, and this site cannot help to find out why: {reason}"
     if lacking := peer.missing():
         return f"the total cannot be a sum over rows; not opened yet by {', '.join(lacking)}"

@@ -58,7 +58,17 @@ from gosta.net.protocol.records import (
     SumEpochStarted,
 )
 from gosta.net.protocol.site import SumReport, SumSource
-from gosta.net.protocol.statements import AnyStatement, Commit, Join, Nonce, Opening, Part, Refusal, Roster, Slot
+from gosta.net.protocol.statements import (
+    AnyStatement,
+    Commit,
+    Join,
+    Nonce,
+    Opening,
+    Part,
+    Refusal,
+    Roster,
+    Slot,
+)
 from gosta.net.protocol.sum_epoch import Round, SumEpoch
 from gosta.net.protocol.sum_memory import Choice, Memory
 from gosta.private import masks, policy
@@ -71,7 +81,9 @@ from gosta.private.snapshots import Contributed, RowSnapshot, block_digests
 ABSENT_SECONDS = 3.0  # that a member has to join which was not there in the last epoch
 RANK_SECONDS = 1.0  # between the nodes that may start an epoch when another one failed
 BACK_SECONDS = 5.0  # after a release, until a member that was not in it starts an epoch
-MAX_BACK_EPOCHS = 2  # that a member starts which joins and is left out, until something changes at its site
+MAX_BACK_EPOCHS = (
+    2  # that a member starts which joins and is left out, until something changes at its site
+)
 RESUME_SECONDS = 2.0  # for which a restarted node asks others first what it said before: its journal may be a backup
 EXCLUSION_SECONDS = 60.0  # for which a site is left out that lets epochs fail; doubled each time
 MAX_DOUBLINGS = 9
@@ -113,7 +125,9 @@ _decode_report = msgspec.msgpack.Decoder(SumReport).decode
 class SumPeer(EpochPeer):
     """The protocol state of one node of a network of private sums."""
 
-    def __init__(self, identity: Identity, source: SumSource, neighbours: Collection[str], trust: Trust) -> None:
+    def __init__(
+        self, identity: Identity, source: SumSource, neighbours: Collection[str], trust: Trust
+    ) -> None:
         super().__init__(identity, trust)
         self.source, self.neighbours = source, neighbours
         self.log: list[LogEntry] = []  # of contributions, from the journal
@@ -135,7 +149,9 @@ class SumPeer(EpochPeer):
         self._found: dict[str, Deviation] = {}  # who deviates, not in the journal yet
         self._late = set[str]()  # participants whose contribution was missing at the deadline
         self._entered_at, self._roster_at, self._refused_at = -inf, inf, inf
-        self._has_restarted &= announcement.epoch > 1  # nobody can have said anything before the first one
+        self._has_restarted &= (
+            announcement.epoch > 1
+        )  # nobody can have said anything before the first one
         self._heard_at = inf  # when a neighbour was first heard from
 
     # State.
@@ -173,7 +189,9 @@ class SumPeer(EpochPeer):
     @property
     def is_complete(self) -> bool:
         """Whether the total of this epoch is known."""
-        return self.report is not None and (self.report.epoch, self.report.origin) == self.current.id
+        return (
+            self.report is not None and (self.report.epoch, self.report.origin) == self.current.id
+        )
 
     def missing(self) -> list[str]:
         """Return the participants whose statement is due next and missing."""
@@ -227,9 +245,13 @@ class SumPeer(EpochPeer):
 
     def snapshot(self) -> bytes:
         round_ = self.current
-        own = tuple(round_.pool.statements[id] for id, one in self.slots.values() if one.home == self.name)
+        own = tuple(
+            round_.pool.statements[id] for id, one in self.slots.values() if one.home == self.name
+        )
         report = b"" if self.report is None else _encode(self.report)
-        return _encode(Snapshot(self.announcement, round_.key, own, round_.suppressed, self.memory, report))
+        return _encode(
+            Snapshot(self.announcement, round_.key, own, round_.suppressed, self.memory, report)
+        )
 
     def restore(self, snapshot: bytes | None, records: Sequence[Record]) -> None:
         """Restore the state from a snapshot and the records after it."""
@@ -262,14 +284,21 @@ class SumPeer(EpochPeer):
     def _follow(self, sender: str, announcement: Announcement, now: Moment) -> Iterator[Step]:
         """Follow a neighbour to a later epoch; of two with the same number, that of the lower name counts."""
         epoch, origin = announcement[:2]
-        is_later = epoch > self.epoch or (0 < epoch == self.epoch and origin < self.announcement.origin)
+        is_later = epoch > self.epoch or (
+            0 < epoch == self.epoch and origin < self.announcement.origin
+        )
         if is_later and not self.stays(now):
             self.check_announcement(sender, announcement, now.wall)
             yield self._enter(announcement, self.blame(now))
 
     def stays(self, now: Moment) -> bool:
         """Return whether this site spent epsilon in an epoch whose total may still come: then no other one starts."""
-        is_over = self.is_complete or self.current.failure or self.current.refusals or self.current.implausible
+        is_over = (
+            self.is_complete
+            or self.current.failure
+            or self.current.refusals
+            or self.current.implausible
+        )
         is_open = self.current.roster is not None and now.running - self._roster_at < self._deadline
         return self.has_noise and is_open and not is_over and self._has_spent()
 
@@ -296,7 +325,11 @@ class SumPeer(EpochPeer):
     def _has_spent(self) -> bool:
         """Return whether this site sent new noise in the epoch."""
         paid = {one.noise for one in self.log if (one.epoch, one.origin) != self.current.id}
-        own = [one for one in self.log if (one.epoch, one.origin) == self.current.id and one.event == "contribution"]
+        own = [
+            one
+            for one in self.log
+            if (one.epoch, one.origin) == self.current.id and one.event == "contribution"
+        ]
         return any(one.noise and one.noise not in paid for one in own)
 
     def forgive(self) -> None:
@@ -333,7 +366,11 @@ class SumPeer(EpochPeer):
 
     def _verdict_now(self, now: Moment) -> Verdict:
         round_ = self.current.round(len(self.current.totals) + 1, self.source)
-        if self.name in self.current.participants and round_ is not None and self.current.keys() is not None:
+        if (
+            self.name in self.current.participants
+            and round_ is not None
+            and self.current.keys() is not None
+        ):
             return self._verdict(round_, now)
         return Verdict(self._verdict_to_join(now))
 
@@ -344,7 +381,9 @@ class SumPeer(EpochPeer):
             return []  # after a restart they are asked for again
         able = [name for name in self.current.participants if not self._why_not(name)]
         chosen = self._agreeable(able, self._wasting())
-        is_allowed = self._may_go_on_with(chosen) and not (self._verdict_to_join(now) or self.conflict)
+        is_allowed = self._may_go_on_with(chosen) and not (
+            self._verdict_to_join(now) or self.conflict
+        )
         return chosen if is_allowed and set(chosen) < set(self.current.participants) else []
 
     # Messages.
@@ -352,7 +391,14 @@ class SumPeer(EpochPeer):
     def ping(self, sent: int) -> bytes:
         trust = self.trust
         return wire.encode(
-            wire.Ping(sent, self.announcement, None, trust.serial, trust.list_digest, self.current.pool.held())
+            wire.Ping(
+                sent,
+                self.announcement,
+                None,
+                trust.serial,
+                trust.list_digest,
+                self.current.pool.held(),
+            )
         )
 
     def handle(self, sender: str, message: wire.AnyMessage, now: Moment) -> Iterator[Step]:
@@ -365,7 +411,10 @@ class SumPeer(EpochPeer):
                 self._heard_at = min(self._heard_at, now.running)
                 yield Step((), ((sender, wire.encode(wire.Pong(message.sent))),))
                 yield from self._follow(sender, message.announcement, now)
-                if message.announcement[:2] == self.current.id and message.held != self.current.pool.held():
+                if (
+                    message.announcement[:2] == self.current.id
+                    and message.held != self.current.pool.held()
+                ):
                     yield self.tell(sender)
             case wire.Have():
                 if (message.epoch, message.origin) == self.current.id:
@@ -373,7 +422,11 @@ class SumPeer(EpochPeer):
                     yield from self._ask(sender, now)
             case wire.Want():
                 found = self.current.pool.answers(sender, message.ids)
-                yield Step((), tuple((sender, wire.encode(wire.Give(one))) for one in found), "statements sent")
+                yield Step(
+                    (),
+                    tuple((sender, wire.encode(wire.Give(one))) for one in found),
+                    "statements sent",
+                )
             case wire.Give():
                 self._take(sender, message.signed, now)
                 yield from self._ask(sender, now)
@@ -424,7 +477,10 @@ class SumPeer(EpochPeer):
         if isinstance(statement, Part) and not self.current.keeps_word(statement):
             evidence = statement.slot._replace(kind="evidence")
             if evidence in self.slots:
-                raise Rejected("statement", f"{statement.home} showed several contributions to which it did not commit")
+                raise Rejected(
+                    "statement",
+                    f"{statement.home} showed several contributions to which it did not commit",
+                )
             self.current.pool.insert(signed, evidence)
             self._note_deviation(statement.home, FALSE_COMMITMENT)
         elif statement.slot not in self.slots:
@@ -474,7 +530,11 @@ class SumPeer(EpochPeer):
         self._has_restarted = False
         if Slot("join", self.name) not in self.slots:
             yield self._join(now)
-        if self.is_origin and self.current.roster is None and (roster := self._next_roster(now)) is not None:
+        if (
+            self.is_origin
+            and self.current.roster is None
+            and (roster := self._next_roster(now)) is not None
+        ):
             yield self._say(roster)
         if self.current.roster is not None:
             self._roster_at = min(self._roster_at, now.running)
@@ -489,7 +549,9 @@ class SumPeer(EpochPeer):
         last = next((one for one in reversed(self.log) if one.event == "agreement"), None)
         is_new = last is not None and max(agreed.sites.values(), default=-inf) > last.time
         if is_new or text != (last.reason if last is not None else ""):
-            entry = self._entry("agreement", now, Round(1, self.source.layout, NO_NOISE), reason=text)
+            entry = self._entry(
+                "agreement", now, Round(1, self.source.layout, NO_NOISE), reason=text
+            )
             yield Step((), (), "", None, (entry,))
 
     def _note_sites(self) -> Iterator[Step]:
@@ -501,18 +563,37 @@ class SumPeer(EpochPeer):
             found, self._found = {**self.memory.deviating, **self._found}, {}
             yield Step((SitesNoted(found, agreeing),))
 
-    def _say(self, statement: AnyStatement, suppressed: str = "", entries: tuple[LogEntry, ...] = ()) -> Step:
-        return Step((StatementMade(self._signed(statement), suppressed),), (), "statements made", None, entries)
+    def _say(
+        self, statement: AnyStatement, suppressed: str = "", entries: tuple[LogEntry, ...] = ()
+    ) -> Step:
+        return Step(
+            (StatementMade(self._signed(statement), suppressed),),
+            (),
+            "statements made",
+            None,
+            entries,
+        )
 
     def _signed(self, statement: AnyStatement) -> Signed:
         return statements.sign(statement, self.identity.network, self.trust)
 
     def _join(self, now: Moment) -> Step:
         verdict = self._verdict_to_join(now)
-        key, tag = (b"", b"") if verdict else (masks.public_key(self.current.key), self.snapshot_tag())
+        key, tag = (
+            (b"", b"") if verdict else (masks.public_key(self.current.key), self.snapshot_tag())
+        )
         nonce = hashlib.sha256(self.current.nonce()).digest()
         wishes = self._agrees(), self.source.policy.min_cell
-        join = Join(*self.current.id, self.name, key, tag, nonce, *wishes, self.trust.serial, self.trust.list_digest)
+        join = Join(
+            *self.current.id,
+            self.name,
+            key,
+            tag,
+            nonce,
+            *wishes,
+            self.trust.serial,
+            self.trust.list_digest,
+        )
         return self._say(join, verdict, self._suppression(verdict, now))
 
     def _agrees(self) -> bool:
@@ -552,16 +633,22 @@ class SumPeer(EpochPeer):
     def _suppression(self, verdict: str, now: Moment) -> tuple[LogEntry, ...]:
         """Return an entry of the log for a suppression, unless the last entry is about the same."""
         last = self.log[-1] if self.log else None
-        if not verdict or (last is not None and (last.event, last.reason) == ("suppressed", verdict)):
+        if not verdict or (
+            last is not None and (last.event, last.reason) == ("suppressed", verdict)
+        ):
             return ()
-        return (self._entry("suppressed", now, Round(1, self.source.layout, NO_NOISE), reason=verdict),)
+        return (
+            self._entry("suppressed", now, Round(1, self.source.layout, NO_NOISE), reason=verdict),
+        )
 
     def history(self) -> list[Past]:
         """Return the contributions so far."""
         return site.history_of(self.log)
 
     def _entry(self, event: str, now: Moment, round_: Round, **others: Any) -> LogEntry:
-        return site.make_entry(self.source, event, now.wall, self.announcement, *round_[:3], **others)
+        return site.make_entry(
+            self.source, event, now.wall, self.announcement, *round_[:3], **others
+        )
 
     # The roster.
 
@@ -575,7 +662,9 @@ class SumPeer(EpochPeer):
             patience = min(patience, ABSENT_SECONDS)
         if len(names) < self._least_participants or (silent and waited < patience):
             return None
-        stalling = {name for name in names if now.running < self._excluded_until.get(name, -inf)} | self._wasting()
+        stalling = {
+            name for name in names if now.running < self._excluded_until.get(name, -inf)
+        } | self._wasting()
         names = self._agreeable(names, stalling)[: statements.MAX_PARTICIPANTS]
         chosen = tuple((name, self.slots[Slot("join", name)][0]) for name in names)
         return Roster(*self.current.id, self.name, chosen)
@@ -598,12 +687,20 @@ class SumPeer(EpochPeer):
     def _may_go_on_with(self, names: Sequence[str]) -> bool:
         """Return whether this site's policy, and all agreements that are needed, allow a total of some members."""
         verdict = policy.verdict_to_contribute(self.source.policy, len(names), len(self.members))
-        return len(names) >= self._least_participants and not verdict and not self.missing_agreements(names)
+        return (
+            len(names) >= self._least_participants
+            and not verdict
+            and not self.missing_agreements(names)
+        )
 
     def missing_agreements(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the sites whose sums could be computed after a total over these, and that have not agreed to it."""
         joins = self.current.joins
-        return () if self.has_noise else self.memory.missing_agreements(self.source, self.name, joins, names)
+        return (
+            ()
+            if self.has_noise
+            else self.memory.missing_agreements(self.source, self.name, joins, names)
+        )
 
     @property
     def _is_first_total(self) -> bool:
@@ -614,7 +711,9 @@ class SumPeer(EpochPeer):
         """Return a site that joined and is left out of the first total of this one."""
         if not self._is_first_total or self._agrees():
             return ""
-        joined = [name for name, one in self.current.joins.items() if one.key and not self._why_not(name)]
+        joined = [
+            name for name, one in self.current.joins.items() if one.key and not self._why_not(name)
+        ]
         return min(set(joined) - set(names), default="")
 
     def other_lists(self) -> list[str]:
@@ -634,16 +733,25 @@ class SumPeer(EpochPeer):
         """Return why members are left out, as far as this site would do so too."""
         found = {name: one.what for name, one in self.memory.deviating.items()}
         for name, join in self.current.joins.items():
-            if join.key and name not in self.current.participants and (reason := self._why_not(name)):
+            if (
+                join.key
+                and name not in self.current.participants
+                and (reason := self._why_not(name))
+            ):
                 found[name] = reason.removeprefix(f"{name} ")
-        wasted = "let epochs fail that had cost epsilon; to go on with it: gosta network agree FOLDER"
+        wasted = (
+            "let epochs fail that had cost epsilon; to go on with it: gosta network agree FOLDER"
+        )
         return found | {name: f"{wasted} {name}" for name in self._wasting()}
 
     def _wasting(self) -> set[str]:
         return self.memory.wasting(self.source) if self.has_noise else set()
 
     def _deviants(self) -> dict[str, str]:
-        return {**self.memory.deviants(self.trust.serial), **{name: one.what for name, one in self._found.items()}}
+        return {
+            **self.memory.deviants(self.trust.serial),
+            **{name: one.what for name, one in self._found.items()},
+        }
 
     def _why_not(self, name: str) -> str:
         """Return why this site accepts no total with a member that joined; empty if it does."""
@@ -662,11 +770,16 @@ class SumPeer(EpochPeer):
             return
         while (
             self.current.implausible is None
-            and (round_ := self.current.round(len(self.current.totals) + 1, self.source)) is not None
+            and (round_ := self.current.round(len(self.current.totals) + 1, self.source))
+            is not None
         ):
             for due in self.current.due(round_.number):
                 self._take_early()
-                if self.name in keys and due._replace(home=self.name) not in self.slots and not self.current.refusals:
+                if (
+                    self.name in keys
+                    and due._replace(home=self.name) not in self.slots
+                    and not self.current.refusals
+                ):
                     yield self._next_statement(due, round_, now, connected)
                 if self.current.lacking(due):
                     return
@@ -687,9 +800,13 @@ class SumPeer(EpochPeer):
                 self._check(statement)
                 self._accept(signed, statement)
 
-    def _next_statement(self, due: Slot, round_: Round, now: Moment, connected: Collection[str]) -> Step:
+    def _next_statement(
+        self, due: Slot, round_: Round, now: Moment, connected: Collection[str]
+    ) -> Step:
         if due.kind == "nonce":
-            return self._say(Nonce(*self.current.id, self.name, self.current.roster_id, self.current.nonce()))
+            return self._say(
+                Nonce(*self.current.id, self.name, self.current.roster_id, self.current.nonce())
+            )
         if due.kind == "commit":
             return self._commit_or_refuse(round_, now)
         return self._show_part(round_, now, connected)
@@ -719,7 +836,14 @@ class SumPeer(EpochPeer):
             verdict = Verdict("its journal lost the rows to which it had committed")
         if self.rows is None or verdict.reason:
             return self._refuse(verdict, now)
-        part = Part(*self.current.id, self.name, self.current.roster_id, number, self.current.commits(number), vector)
+        part = Part(
+            *self.current.id,
+            self.name,
+            self.current.roster_id,
+            number,
+            self.current.commits(number),
+            vector,
+        )
         signed = self._signed(part)
         has_noise = noise.law != "none"
         entry = self._entry(
@@ -729,8 +853,14 @@ class SumPeer(EpochPeer):
         )  # fmt: skip
         blocks = block_digests(layout, self.rows, self.memory.secret)
         made = Contributed(self.source.encoded_settings, self.current.first_total, blocks)
-        exposes = {} if has_noise else {self.trust.keys.get(name, b""): name for name in self.current.participants}
-        return Step((PartMade(signed, made, exposes, now.wall),), (), "contributions", None, (entry,))
+        exposes = (
+            {}
+            if has_noise
+            else {self.trust.keys.get(name, b""): name for name in self.current.participants}
+        )
+        return Step(
+            (PartMade(signed, made, exposes, now.wall),), (), "contributions", None, (entry,)
+        )
 
     def _verdict(self, round_: Round, now: Moment) -> Verdict:
         """Return why this site does not contribute to a round."""
@@ -744,7 +874,9 @@ class SumPeer(EpochPeer):
         if reason := self._verdict_on_rows(round_, own, now):
             return Verdict(reason)
         names = self.current.participants
-        if reason := policy.verdict_to_contribute(self.source.policy, len(names), len(self.members)):
+        if reason := policy.verdict_to_contribute(
+            self.source.policy, len(names), len(self.members)
+        ):
             return Verdict(reason)
         if self.memory.has_opened_enough(self.trust.serial):
             return Verdict(TOO_MANY_OPENINGS)
@@ -752,12 +884,17 @@ class SumPeer(EpochPeer):
             return Verdict(reason)
         if not self._is_paid(round_) and (wasting := self._wasting() & set(names)):
             name = min(wasting)
-            return Verdict(f"{name} let {self.memory.wasted[name]} epochs fail that had cost epsilon", (name,))
+            return Verdict(
+                f"{name} let {self.memory.wasted[name]} epochs fail that had cost epsilon", (name,)
+            )
         if left_out := self._left_out_at_first(names):
-            return Verdict(f"{left_out} takes part, and the first list of participants is without it")
+            return Verdict(
+                f"{left_out} takes part, and the first list of participants is without it"
+            )
         if round_.number == 1 and (needs := self.missing_agreements(names)):
             return Verdict(
-                f"the sums of {', '.join(needs)} could be computed from the totals with and without them", needs
+                f"the sums of {', '.join(needs)} could be computed from the totals with and without them",
+                needs,
             )
         return Verdict()
 
@@ -769,20 +906,36 @@ class SumPeer(EpochPeer):
             return "its rows changed after it joined"
         is_new = not self._is_paid(round_)
         verdict = self._verdict_to_join(now, pays=is_new and round_.number == 1)
-        return verdict if verdict or not is_new or round_.number == 1 else self._over_budget(round_.noise, rows)
+        return (
+            verdict
+            if verdict or not is_new or round_.number == 1
+            else self._over_budget(round_.noise, rows)
+        )
 
     def opening_over_budget(self, round_: Round) -> str:
         """Return why this site does not open masks, in a network with noise; empty if it does."""
-        return self._over_budget(round_.pads, self.rows) if self.has_noise and self.rows is not None else ""
+        return (
+            self._over_budget(round_.pads, self.rows)
+            if self.has_noise and self.rows is not None
+            else ""
+        )
 
     def _over_budget(self, noise: Noise, rows: RowSnapshot) -> str:
-        spent = (Spent(noise.law, noise.epsilon, noise.delta, rows.rows_per_person),) if self.has_noise else ()
-        return policy.over_budget(self.source.policy, self.source.subject(rows)._replace(spent=spent), self.history())
+        spent = (
+            (Spent(noise.law, noise.epsilon, noise.delta, rows.rows_per_person),)
+            if self.has_noise
+            else ()
+        )
+        return policy.over_budget(
+            self.source.policy, self.source.subject(rows)._replace(spent=spent), self.history()
+        )
 
     def _is_paid(self, round_: Round) -> bool:
         """Return whether this site has sent the same noise before, so that it costs nothing now."""
         noise = self.current.noise_context(round_, self.trust).hex()
-        return self.has_noise and any(one.noise == noise for one in self.log if one.event == "contribution")
+        return self.has_noise and any(
+            one.noise == noise for one in self.log if one.event == "contribution"
+        )
 
     def _part(self, round_: Round, rows: RowSnapshot) -> bytes:
         return statements.pack(self.current.part(round_, rows, self.memory.secret, self.trust))
@@ -792,13 +945,19 @@ class SumPeer(EpochPeer):
     def _open(self, round_: Round, now: Moment) -> Iterator[Step]:
         """Open the sums of masks over halves of the vector; when all have, find out who deviates."""
         slot = Slot("opening", self.name, round_.number)
-        is_due = self.name in self.current.participants and slot not in self.slots and not self.current.refusals
+        is_due = (
+            self.name in self.current.participants
+            and slot not in self.slots
+            and not self.current.refusals
+        )
         if is_due and (verdict := self._verdict(round_, now)).reason:
             yield self._refuse(verdict, now)
         elif is_due and not self.opening_over_budget(round_):
             identity = *self.current.id, self.name, self.current.roster_id, round_.number
             pads = round_._replace(noise=round_.pads)
-            entry = self._entry("opening", now, pads, rows=self.rows, participants=self.current.participants)
+            entry = self._entry(
+                "opening", now, pads, rows=self.rows, participants=self.current.participants
+            )
             yield self._say(Opening(*identity, self.current.open_masks(round_)), entries=(entry,))
         self._take_early()
         if self.current.lacking(slot):
@@ -815,7 +974,9 @@ class SumPeer(EpochPeer):
         number, layout, noise, _ = round_
         names, source = self.current.participants, self.source
         min_cell = max(self.current.joins[name].min_cell for name in names)
-        results = layout.results(totals, min_cell, noise.variance, source.confidence_level, noise.bits)
+        results = layout.results(
+            totals, min_cell, noise.variance, source.confidence_level, noise.bits
+        )
         takes_part = self.name in names and self.rows is not None
         report = SumReport(
             *self.current.id,
@@ -835,9 +996,14 @@ class SumPeer(EpochPeer):
             tuple(self.current.joins[name].snapshot for name in names),
             tuple(self.trust.keys.get(name, b"") for name in names),
             self.rows.time if takes_part and self.rows is not None else 0.0,
-            tuple(hashlib.sha256(statements.pack(one)).digest() for one in self.current.vectors(round_).values()),
+            tuple(
+                hashlib.sha256(statements.pack(one)).digest()
+                for one in self.current.vectors(round_).values()
+            ),
         )
-        entry = self._entry("release", now, round_, participants=names, rows=self.rows if takes_part else None)
+        entry = self._entry(
+            "release", now, round_, participants=names, rows=self.rows if takes_part else None
+        )
         return Step((Released(_encode(report)),), (), "releases", None, (entry,))
 
     # What a node does when an epoch fails.
@@ -851,7 +1017,9 @@ class SumPeer(EpochPeer):
             return ""
         if self.current.refusals:
             may_go_on = not (self._is_first_total or self.other_lists())
-            return self._reason_to_go_on_without(list(self.current.refusals), now) if may_go_on else ""
+            return (
+                self._reason_to_go_on_without(list(self.current.refusals), now) if may_go_on else ""
+            )
         if self.current.roster is None:
             late = now.running - self._entered_at - self._deadline - ABSENT_SECONDS
             others = [name for name in self.members if name != self.announcement.origin]
@@ -896,13 +1064,20 @@ class SumPeer(EpochPeer):
         """Take other rows, rules, agreements or members."""
         if source.trust.digest != self.trust.digest:
             self.forgive()
-        if source.trust.list_digest != self.trust.list_digest and Slot("join", self.name) not in self.slots:
-            self._enter_epoch(self.announcement, self.current.key)  # statements were checked by the former keys
+        if (
+            source.trust.list_digest != self.trust.list_digest
+            and Slot("join", self.name) not in self.slots
+        ):
+            self._enter_epoch(
+                self.announcement, self.current.key
+            )  # statements were checked by the former keys
         self.source, self.trust = source, source.trust
         self._back_epochs = 0
 
 
-def last_contribution(snapshot: bytes | None, records: Sequence[Record], name: str) -> tuple[int, str] | None:
+def last_contribution(
+    snapshot: bytes | None, records: Sequence[Record], name: str
+) -> tuple[int, str] | None:
     """Return the epoch, and who started it, of the last contribution that a node's journal tells of; None: of none."""
     saved = None if snapshot is None else _decode_snapshot(snapshot)
     found, epoch = None, (0, "")

@@ -9,4 +9,6 @@ CHECKSUM_BYTES = 8
 
 def checksum(number: int, kind: str, body: bytes) -> bytes:
     """Return the checksum of a row of a journal."""
-    return hashlib.blake2b(b"%d %b " % (number, kind.encode()) + body, digest_size=CHECKSUM_BYTES).digest()
+    return hashlib.blake2b(
+        b"%d %b " % (number, kind.encode()) + body, digest_size=CHECKSUM_BYTES
+    ).digest()

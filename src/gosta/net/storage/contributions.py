@@ -38,7 +38,9 @@ class Logged(NamedTuple):
         try:
             return msgspec.json.decode(self.text, type=LogEntry)
         except msgspec.DecodeError as error:
-            raise NetworkError(f"entry {self.number} of the log of contributions is damaged: {error}") from None
+            raise NetworkError(
+                f"entry {self.number} of the log of contributions is damaged: {error}"
+            ) from None
 
     def line(self) -> str:
         """Return the entry as a line of JSON: its number, its text as it was hashed, and the hash."""
@@ -64,7 +66,10 @@ def read(db: sqlite3.Connection) -> list[Logged]:
     """Return the log; empty also where the journal is of a version without one."""
     if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'contributions'").fetchone() is None:
         return []
-    return [Logged(*row) for row in db.execute("SELECT number, entry, hash FROM contributions ORDER BY number")]
+    return [
+        Logged(*row)
+        for row in db.execute("SELECT number, entry, hash FROM contributions ORDER BY number")
+    ]
 
 
 def find_break(log: Sequence[Logged]) -> int | None:
@@ -80,7 +85,11 @@ def find_break(log: Sequence[Logged]) -> int | None:
 def find_damage(head: Path, log: Sequence[Logged]) -> str:
     """Return why a log cannot be all that left the site; empty if it can."""
     number = find_break(log)
-    return find_lost(head, log) if number is None else f"was changed: entry {number}, or one before it was removed"
+    return (
+        find_lost(head, log)
+        if number is None
+        else f"was changed: entry {number}, or one before it was removed"
+    )
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,6 +113,8 @@ def find_lost(path: Path, log: Sequence[Logged]) -> str:
         return ""
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         return f"cannot be compared with {path.name}: {error}"
-    if not head.number or any(one.number == head.number and one.hash.hex() == head.hash for one in log):
+    if not head.number or any(
+        one.number == head.number and one.hash.hex() == head.hash for one in log
+    ):
         return ""
     return f"ends at entry {len(log)}, and {path.name} tells of entry {head.number}"

@@ -44,7 +44,15 @@ CREATE TABLE probe (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL)
 INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
 LAST_START = f"SELECT max(number) FROM records WHERE kind = '{STARTED}'"
 # What reading a damaged file can raise; a value of another type than the one that was written fails in `checksum`.
-DAMAGE = (sqlite3.Error, msgspec.MsgspecError, OSError, ValueError, TypeError, AttributeError, OverflowError)
+DAMAGE = (
+    sqlite3.Error,
+    msgspec.MsgspecError,
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+)
 
 kind_of = functools.cache(tag_of)
 
@@ -87,15 +95,21 @@ class Journal:
 
     def _connect(self) -> None:
         has_log = Path(f"{self.path}-wal").exists()
-        read_uri = f"{Path(self.path).absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
+        read_uri = (
+            f"{Path(self.path).absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
+        )
         target = read_uri if self._read_only else str(self.path)
-        self._db = sqlite3.connect(target, isolation_level=None, uri=self._read_only, timeout=LOCK_TIMEOUT_SECONDS)
+        self._db = sqlite3.connect(
+            target, isolation_level=None, uri=self._read_only, timeout=LOCK_TIMEOUT_SECONDS
+        )
 
     def _check(self) -> None:
         if not self._read_only:
             if self.path != ":memory:":
                 Path(self.path).chmod(0o600)  # it holds rows of other nodes
-            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")  # half the time of a write; others cannot even read
+            self._db.execute(
+                "PRAGMA locking_mode = EXCLUSIVE"
+            )  # half the time of a write; others cannot even read
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
             self._db.execute(f"PRAGMA secure_delete = {'ON' if self._secure_delete else 'OFF'}")
@@ -121,7 +135,9 @@ class Journal:
             ledger.read(self._db)
         elif self._may_lack_records():
             missing = "its last records are missing, as its write-ahead log is damaged, ends early or is not there"
-            raise NetworkError(f"journal {self.path}: {missing}; start the node, and it starts a new epoch")
+            raise NetworkError(
+                f"journal {self.path}: {missing}; start the node, and it starts a new epoch"
+            )
 
     def _count_records(self) -> None:
         """Count what is there, once, so that records can be deleted later without searching for them."""
@@ -143,10 +159,16 @@ class Journal:
     def _unusable(self, error: Exception) -> NetworkError:
         reason = str(error)
         if isinstance(error, sqlite3.OperationalError) and "locked" in reason:
-            return NetworkError(f"journal {self.path} is in use by a process that runs this node; stop that one first")
+            return NetworkError(
+                f"journal {self.path} is in use by a process that runs this node; stop that one first"
+            )
         if isinstance(error, OSError) or "unable to open" in reason:
-            return NetworkError(f"journal {self.path} cannot be used: {reason}; is its folder there, and yours?")
-        if isinstance(error, sqlite3.OperationalError) and "disk" in reason:  # disk I/O error, database or disk is full
+            return NetworkError(
+                f"journal {self.path} cannot be used: {reason}; is its folder there, and yours?"
+            )
+        if (
+            isinstance(error, sqlite3.OperationalError) and "disk" in reason
+        ):  # disk I/O error, database or disk is full
             hint = "free space on its disk, or repair the disk; the journal itself is not damaged by that"
             return NetworkError(f"journal {self.path} cannot be used: {reason}; {hint}")
         hint = "move it away: the node then starts anew, and the network starts a new epoch"
@@ -161,13 +183,17 @@ class Journal:
         return None if row is None else (row[0], row[1])
 
     def _write_owner(self, name: str, boot_id: str) -> None:
-        self._db.execute("REPLACE INTO node VALUES (1, ?, ?, ?)", (name, boot_id, _owner_checksum(name, boot_id)))
+        self._db.execute(
+            "REPLACE INTO node VALUES (1, ?, ?, ?)", (name, boot_id, _owner_checksum(name, boot_id))
+        )
         self._owner = name, boot_id
 
     def check_owner(self, name: str) -> None:
         """Make this the journal of a node; raise `NetworkError` if it is another node's."""
         if self._owner is not None and self._owner[0] != name:
-            raise NetworkError(f"journal {self.path} is that of {self._owner[0]}, not of {name}; use another folder")
+            raise NetworkError(
+                f"journal {self.path} is that of {self._owner[0]}, not of {name}; use another folder"
+            )
         if self._owner is None and not self._read_only:
             self._write_owner(name, "")
 
@@ -191,7 +217,9 @@ class Journal:
 
     # Writing.
 
-    def append(self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()) -> None:
+    def append(
+        self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()
+    ) -> None:
         """Write records, which own rows are sent together with them, and entries of the log; all or none."""
         number, rows = self.last_number, []
         for record in new:
@@ -204,16 +232,23 @@ class Journal:
             number += 1
             body = ledger.encode(one)
             rows.append((number, ledger.KIND, body, checksum(number, ledger.KIND, body)))
-        insert = INSERT + ", (?, ?, ?, ?)" * (len(rows) - 1), [value for row in rows for value in row]
+        insert = (
+            INSERT + ", (?, ?, ?, ?)" * (len(rows) - 1),
+            [value for row in rows for value in row],
+        )
         if entries:
             log = self.contributions()
             with self._transaction():
                 if rows:
                     self._db.execute(*insert)
-                self._db.executemany(contributions.INSERT, contributions.extend(log[-1] if log else None, entries))
+                self._db.executemany(
+                    contributions.INSERT, contributions.extend(log[-1] if log else None, entries)
+                )
         elif rows:  # one statement is a transaction
             self._db.execute(*insert)
-        self.last_number = number  # not before: a transaction can fail at its end, when the disk is full
+        self.last_number = (
+            number  # not before: a transaction can fail at its end, when the disk is full
+        )
         for number, kind, _, _ in rows:
             self._retention.add(number, kind)
         for one in disclosures:
@@ -227,7 +262,9 @@ class Journal:
             row = last, snapshot, checksum(last, "snapshot", snapshot)
             self._db.execute("REPLACE INTO snapshot VALUES (1, ?, ?, ?)", row)
             ledger.write(self._db, self._shown.values())
-            self._db.execute("DELETE FROM records WHERE number <= ? AND number != ?", (boundary, kept))
+            self._db.execute(
+                "DELETE FROM records WHERE number <= ? AND number != ?", (boundary, kept)
+            )
             one = f"DELETE FROM records WHERE number = ? AND kind = '{RECEIPT}'"
             self._db.executemany(one, [(number,) for number in receipts])
         self._shown.clear()
@@ -276,7 +313,11 @@ class Journal:
         with self._reporting_damage():
             start = self._db.execute(LAST_START).fetchone()[0] or 0
             # All kinds are read, since the kind of a damaged record may be another one than that which was written.
-            found = [records.decode(body) for _, kind, body in self._rows("number >= ?", start) if kind != ledger.KIND]
+            found = [
+                records.decode(body)
+                for _, kind, body in self._rows("number >= ?", start)
+                if kind != ledger.KIND
+            ]
             started = found.pop(0) if found and isinstance(found[0], EpochStarted) else None
             return started, [record for record in found if not isinstance(record, ReceiptReceived)]
 
@@ -325,7 +366,9 @@ class Journal:
     def close(self) -> None:
         """Close the file and note that no record is missing."""
         if not self._read_only and self._owner is not None:
-            with contextlib.suppress(sqlite3.Error):  # on a full disk; the next start treats it as a crash
+            with contextlib.suppress(
+                sqlite3.Error
+            ):  # on a full disk; the next start treats it as a crash
                 self._write_owner(self._owner[0], "")
         self._db.close()
 

@@ -51,7 +51,9 @@ def add(found: dict[Shown, Disclosure], new: Disclosure) -> None:
     found[new.shown] = (
         new
         if old is None
-        else Disclosure(new.shown, old.times + new.times, old.first_time, max(old.last_time, new.last_time))
+        else Disclosure(
+            new.shown, old.times + new.times, old.first_time, max(old.last_time, new.last_time)
+        )
     )
 
 
@@ -70,10 +72,15 @@ def write(db: sqlite3.Connection, new: Iterable[Disclosure]) -> None:
     """Add disclosures to the ledger."""
     key = "data = ? AND neighbour = ? AND first_row = ? AND rows = ?"
     for one in new:
-        old = db.execute(f"SELECT times, first_time FROM ledger WHERE {key}", one.shown[:4]).fetchone()
+        old = db.execute(
+            f"SELECT times, first_time FROM ledger WHERE {key}", one.shown[:4]
+        ).fetchone()
         if old is not None:
             one = Disclosure(one.shown, old[0] + one.times, old[1], one.last_time)
-        db.execute("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*one.shown, *one[1:], _checksum(one)))
+        db.execute(
+            "REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*one.shown, *one[1:], _checksum(one)),
+        )
 
 
 def _checksum(one: Disclosure) -> bytes:

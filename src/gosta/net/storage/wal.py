@@ -14,7 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
-BIG_ENDIAN, LITTLE_ENDIAN = 0x377F0683, 0x377F0682  # the first number in the file: the byte order of its checksums
+BIG_ENDIAN, LITTLE_ENDIAN = (
+    0x377F0683,
+    0x377F0682,
+)  # the first number in the file: the byte order of its checksums
 
 Words = npt.NDArray[np.uint32]
 
@@ -32,18 +35,26 @@ def is_intact(path: Path) -> bool:
         return False
     header = content[:HEADER_BYTES].view(">u4")
     page_bytes = int(header[2])
-    if header[0] not in (BIG_ENDIAN, LITTLE_ENDIAN) or page_bytes not in {1 << k for k in range(9, 17)}:
+    if header[0] not in (BIG_ENDIAN, LITTLE_ENDIAN) or page_bytes not in {
+        1 << k for k in range(9, 17)
+    }:
         return False
     order = ">u4" if header[0] == BIG_ENDIAN else "<u4"
     state = _checksum((0, 0), content[:24].view(order))
     if state != (header[6], header[7]):
         return False
     count, rest = divmod(content.size - HEADER_BYTES, FRAME_HEADER_BYTES + page_bytes)
-    frames = content[HEADER_BYTES : content.size - rest].reshape(count, FRAME_HEADER_BYTES + page_bytes)
+    frames = content[HEADER_BYTES : content.size - rest].reshape(
+        count, FRAME_HEADER_BYTES + page_bytes
+    )
     heads = np.ascontiguousarray(frames[:, :FRAME_HEADER_BYTES]).view(">u4")
-    has_salts = (heads[:, 2:4] == header[4:6]).any(axis=1)  # frames without either are of an earlier log
+    has_salts = (heads[:, 2:4] == header[4:6]).any(
+        axis=1
+    )  # frames without either are of an earlier log
     for k, (frame, head) in enumerate(zip(frames, heads, strict=True)):
-        state = _checksum(state, np.concatenate([frame[:8], frame[FRAME_HEADER_BYTES:]]).view(order))
+        state = _checksum(
+            state, np.concatenate([frame[:8], frame[FRAME_HEADER_BYTES:]]).view(order)
+        )
         if (*state, *header[4:6]) != (head[4], head[5], head[2], head[3]):
             return not has_salts[k:].any()
     return rest in (0, FRAME_HEADER_BYTES)

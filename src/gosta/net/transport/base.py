@@ -17,7 +17,16 @@ from gosta.net.limits import VERSION
 # outside its dates; a key that is not the one in the member list; a node that is not a neighbour; any other failure of
 # the handshake; a frame of invalid length; a request to forward that is refused.
 REJECTION_REASONS: Final = (
-    *("unauthenticated", "authority", "expired", "key", "not a neighbour", "handshake", "frame", "forwarding"),
+    *(
+        "unauthenticated",
+        "authority",
+        "expired",
+        "key",
+        "not a neighbour",
+        "handshake",
+        "frame",
+        "forwarding",
+    ),
 )
 
 CHECK: Final = "check"  # a greeting's note
@@ -50,7 +59,9 @@ class Greeting(NamedTuple):
     def decode(cls, raw: bytes) -> Greeting:
         """Decode a greeting; those of versions 1 and 2 are a name and a network only."""
         text = raw.decode("ascii", "replace")
-        found = re.fullmatch(r"(?:gosta ([0-9]{1,4}) )?([^ .]+)\.([^ .]+)(?: ([0-9a-f]{0,64})( .*)?)?", text)
+        found = re.fullmatch(
+            r"(?:gosta ([0-9]{1,4}) )?([^ .]+)\.([^ .]+)(?: ([0-9a-f]{0,64})( .*)?)?", text
+        )
         if found is None:
             return cls(text, "", "", 0)
         version, name, network, fingerprint, note = found.groups()
@@ -59,10 +70,16 @@ class Greeting(NamedTuple):
     def mismatch(self, other: Greeting) -> tuple[str, str] | None:
         """Return the setting in which two nodes differ, and how, if they cannot exchange."""
         if self.version != other.version:
-            return "version", f"it speaks version {other.version} of the protocol, this node version {self.version}"
+            return (
+                "version",
+                f"it speaks version {other.version} of the protocol, this node version {self.version}",
+            )
         if self.fingerprint != other.fingerprint:
             theirs, mine = other.fingerprint, self.fingerprint
-            return "statistic", f"it computes {theirs}, this node {mine}: [network] in node.toml differs"
+            return (
+                "statistic",
+                f"it computes {theirs}, this node {mine}: [network] in node.toml differs",
+            )
         return None
 
 
@@ -126,7 +143,9 @@ class Handler(Protocol):
 class Transport(Protocol):
     """Opens connections to neighbours and accepts theirs."""
 
-    def dial(self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS) -> None:
+    def dial(
+        self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS
+    ) -> None:
         """Connect to a neighbour; the handler's `on_connected` or `on_dial_failed` follows.
 
         If its address is empty, wait for it at forwarders, whose names and addresses are given.

@@ -17,7 +17,9 @@ from gosta.errors import InputError
 from gosta.net.addresses import Address, Proxy, is_loopback, parse_proxy
 from gosta.net.transport.tls import describe_error
 
-PROXY_TIMEOUT_SECONDS = 4.0  # for a connection through a proxy, so that it is not the site that does not answer
+PROXY_TIMEOUT_SECONDS = (
+    4.0  # for a connection through a proxy, so that it is not the site that does not answer
+)
 MAX_RESPONSE_BYTES = 16 * 1024  # of a proxy: status line and headers
 
 
@@ -61,7 +63,9 @@ async def open_socket(address: Address, proxy_setting: str) -> socket.socket:
         async with asyncio.timeout(PROXY_TIMEOUT_SECONDS):
             return await _connect_through(proxy, address)
     except TimeoutError:
-        raise ProxyError(f"proxy {proxy.address}: no answer within {PROXY_TIMEOUT_SECONDS:g} s") from None
+        raise ProxyError(
+            f"proxy {proxy.address}: no answer within {PROXY_TIMEOUT_SECONDS:g} s"
+        ) from None
 
 
 async def _connect_through(proxy: Proxy, address: Address) -> socket.socket:
@@ -99,7 +103,9 @@ async def _request(opened: socket.socket, address: Address, proxy: Proxy) -> Non
     """Ask a proxy for a connection; raise `ProxyError` with its reason if it makes none."""
     lines = [f"CONNECT {address} HTTP/1.1", f"Host: {address}"]
     if proxy.credentials:
-        lines.append(f"Proxy-Authorization: Basic {base64.b64encode(proxy.credentials.encode()).decode()}")
+        lines.append(
+            f"Proxy-Authorization: Basic {base64.b64encode(proxy.credentials.encode()).decode()}"
+        )
     loop, response = asyncio.get_running_loop(), b""
     try:
         await loop.sock_sendall(opened, "\r\n".join([*lines, "", ""]).encode())
@@ -117,12 +123,18 @@ async def _request(opened: socket.socket, address: Address, proxy: Proxy) -> Non
     if (code := int(found[1])) // 100 != 2:
         raise ProxyError(f"proxy {proxy.address}: {_explain(code, address, proxy)}")
     if rest:  # in TLS the dialling end speaks first
-        raise ProxyError(f"proxy {proxy.address}: it sent {len(rest)} bytes after its answer, before anybody spoke")
+        raise ProxyError(
+            f"proxy {proxy.address}: it sent {len(rest)} bytes after its answer, before anybody spoke"
+        )
 
 
 def _explain(code: int, address: Address, proxy: Proxy) -> str:
     if code == 407:
-        problem = "it does not accept user and password" if proxy.credentials else "it wants user and password"
+        problem = (
+            "it does not accept user and password"
+            if proxy.credentials
+            else "it wants user and password"
+        )
         return f"{problem}, for Basic: http://user:password@{proxy.address} in HTTPS_PROXY, or proxy in node.toml"
     if code in (401, 403, 405):
         return f"it does not permit connections to {address} (status {code})"

@@ -17,7 +17,9 @@ from random import Random
 
 from gosta.net.transport.base import NO_FORWARDERS, Handler, Link, Loop, Transport
 
-Fault = Callable[[str, str, bytes], Iterable[float]]  # sender, receiver, message -> delays; b"" stands for a dial
+Fault = Callable[
+    [str, str, bytes], Iterable[float]
+]  # sender, receiver, message -> delays; b"" stands for a dial
 
 
 def loss(probability: float, rng: Random) -> Fault:
@@ -57,7 +59,9 @@ def combine(*faults: Fault) -> Fault:
     def combined(sender: str, receiver: str, message: bytes) -> list[float]:
         copies = [0.0]
         for fault in faults:
-            copies = [before + after for before in copies for after in fault(sender, receiver, message)]
+            copies = [
+                before + after for before in copies for after in fault(sender, receiver, message)
+            ]
         return copies
 
     return combined
@@ -67,7 +71,12 @@ class FaultyTransport:
     """A transport with faults on top of another one, whose handler it is."""
 
     def __init__(
-        self, name: str, handler: Handler, loop: Loop, fault: Fault, build: Callable[[Handler], Transport]
+        self,
+        name: str,
+        handler: Handler,
+        loop: Loop,
+        fault: Fault,
+        build: Callable[[Handler], Transport],
     ) -> None:
         self.name, self.loop, self.fault, self._handler = name, loop, fault, handler
         self.is_neighbour, self.on_rejected = handler.is_neighbour, handler.on_rejected
@@ -77,7 +86,9 @@ class FaultyTransport:
         self.inner = build(self)
         self.close = self.inner.close
 
-    def dial(self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS) -> None:
+    def dial(
+        self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS
+    ) -> None:
         if list(self.fault(self.name, neighbour, b"")):
             self.inner.dial(neighbour, address, forwarders)
         else:

@@ -87,7 +87,9 @@ class Forwarder:
         self._connections: Counter[str] = Counter()  # of each member
         self._requests = Budget(REQUESTS_AT_ONCE, REQUEST_SECONDS)
 
-    async def serve(self, connection: Connection, own: Greeting, member: str, other: str, listed: MemberList) -> None:
+    async def serve(
+        self, connection: Connection, own: Greeting, member: str, other: str, listed: MemberList
+    ) -> None:
         """Hold a member's connection until the other one is there, and then forward until one of them ends.
 
         Raises `RejectedError` if that is refused.
@@ -284,7 +286,11 @@ class BareTls:
 
 
 async def ask(
-    opened: socket.socket, context: ssl.SSLContext, server: str, own: Greeting, check: Callable[[bytes], None]
+    opened: socket.socket,
+    context: ssl.SSLContext,
+    server: str,
+    own: Greeting,
+    check: Callable[[bytes], None],
 ) -> BareTls:
     """Ask the forwarder at the other end of a socket to forward to a member; raise `ConnectionError` if it refuses.
 
@@ -295,7 +301,9 @@ async def ask(
     await tls.send(own.encode())
     answer = Greeting.decode(await tls.receive())
     if answer.note.startswith(REFUSED):
-        raise ConnectionRefusedError(f"it refuses to forward: {answer.note.removeprefix(REFUSED)[:80]!r}")
+        raise ConnectionRefusedError(
+            f"it refuses to forward: {answer.note.removeprefix(REFUSED)[:80]!r}"
+        )
     return tls
 
 

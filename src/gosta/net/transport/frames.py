@@ -19,7 +19,9 @@ def encode_frame(message: bytes) -> bytes:
     b'\\x00\\x00\\x00\\x05hello'
     """
     if not 0 < len(message) <= MAX_MESSAGE_BYTES:
-        raise ValueError(f"a message has {len(message)} bytes; it must have 1 to {MAX_MESSAGE_BYTES}")
+        raise ValueError(
+            f"a message has {len(message)} bytes; it must have 1 to {MAX_MESSAGE_BYTES}"
+        )
     return len(message).to_bytes(HEADER_BYTES, "big") + message
 
 

@@ -39,7 +39,12 @@ class MemoryTransport:
         self.has_crashed = False
         self.links: dict[MemoryLink, None] = {}
 
-    def dial(self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS) -> None:  # noqa: ARG002
+    def dial(
+        self,
+        neighbour: str,
+        address: str,  # noqa: ARG002  (in memory there are names only)
+        forwarders: Mapping[str, str] = NO_FORWARDERS,  # noqa: ARG002
+    ) -> None:
         self.network.loop.call_later(self.network.delay, self._connect, neighbour)
 
     def close(self) -> None:

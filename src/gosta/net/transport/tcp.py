@@ -27,7 +27,14 @@ from gosta.net.transport import forwarding
 from gosta.net.transport.base import CHECK, FORWARDS, NO_FORWARDERS, Greeting, Handler
 from gosta.net.transport.connection import Connection, keep_alive
 from gosta.net.transport.dialling import open_socket
-from gosta.net.transport.forwarding import FORWARD, PAIRED, SWITCH_SECONDS, WAIT_SECONDS, Forwarder, OnForwarding
+from gosta.net.transport.forwarding import (
+    FORWARD,
+    PAIRED,
+    SWITCH_SECONDS,
+    WAIT_SECONDS,
+    Forwarder,
+    OnForwarding,
+)
 from gosta.net.transport.tls import (
     RejectedError,
     TlsFiles,
@@ -43,7 +50,9 @@ MAX_HANDSHAKES = 64  # at a time; beyond that the oldest is cancelled
 MAX_LINKS_PER_NEIGHBOUR = 4  # beyond that the oldest is closed
 MAX_FORWARDERS_AT_ONCE = 3  # at which a node waits for a neighbour
 NEXT_FORWARDER_SECONDS = 2.0  # after which it waits at one more; at once if one fails
-RETRY_FORWARDER_SECONDS = 5.0  # after which one that failed is asked again, while it waits at others
+RETRY_FORWARDER_SECONDS = (
+    5.0  # after which one that failed is asked again, while it waits at others
+)
 AVOID_FORWARDER_SECONDS = 600.0  # for which one whose link ended is asked after the others
 
 Result = TypeVar("Result")
@@ -84,20 +93,31 @@ class TcpTransport:
         accepting = self._spawn(self._accept_all(listener))
         accepting.add_done_callback(lambda _: listener.close())
 
-    def dial(self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS) -> None:
+    def dial(
+        self, neighbour: str, address: str, forwarders: Mapping[str, str] = NO_FORWARDERS
+    ) -> None:
         if address:
             place = self._check_address(address)
             if not self._is_closed:
                 self._spawn(self._connect(neighbour, place))
         elif not self._has_tls:
             raise InputError(f"neighbours.{neighbour} = '': forwarders need TLS, and tls = false")
-        elif not self._is_closed and (neighbour not in self._meetings or self._meetings[neighbour].done()):
+        elif not self._is_closed and (
+            neighbour not in self._meetings or self._meetings[neighbour].done()
+        ):
             self._meetings[neighbour] = self._spawn(self._meet(neighbour, forwarders))
 
     def reload_tls(self, tls: TlsFiles, members: MemberList | None) -> None:
         """Use other certificates and another member list from now on, and end the links that they do not permit."""
-        server, client = make_context(tls, ssl.PROTOCOL_TLS_SERVER), make_context(tls, ssl.PROTOCOL_TLS_CLIENT)
-        trusted = set(self._server_context.get_ca_certs(binary_form=True)) if self._server_context else set()
+        server, client = (
+            make_context(tls, ssl.PROTOCOL_TLS_SERVER),
+            make_context(tls, ssl.PROTOCOL_TLS_CLIENT),
+        )
+        trusted = (
+            set(self._server_context.get_ca_certs(binary_form=True))
+            if self._server_context
+            else set()
+        )
         is_withdrawn = not trusted <= set(server.get_ca_certs(binary_form=True))
         self._server_context, self._client_context, self._members = server, client, members
         for connection in list(self._connections) if is_withdrawn else ():
@@ -134,7 +154,9 @@ class TcpTransport:
     def _check_address(self, address: str) -> addresses.Address:
         place = addresses.parse(address)
         if not self._has_tls and not addresses.is_loopback(place.host):
-            raise InputError(f"address {address!r}: tls = false is for loopback only, as in 127.0.0.1:{place.port}")
+            raise InputError(
+                f"address {address!r}: tls = false is for loopback only, as in 127.0.0.1:{place.port}"
+            )
         return place
 
     def _spawn(self, work: Coroutine[None, None, Result]) -> asyncio.Task[Result]:
@@ -182,7 +204,9 @@ class TcpTransport:
             self._establish(connection, greeting)
         except TimeoutError:
             why = "handshake" if self._has_tls and connection is not None else "unauthenticated"
-            self._handler.on_rejected(why, f"{place}: no greeting within {HANDSHAKE_TIMEOUT_SECONDS:g} s")
+            self._handler.on_rejected(
+                why, f"{place}: no greeting within {HANDSHAKE_TIMEOUT_SECONDS:g} s"
+            )
         except OSError as error:
             why, detail = rejection_of(error)
             self._handler.on_rejected(why, f"{place}: {detail}")
@@ -200,13 +224,17 @@ class TcpTransport:
     async def _connect(self, neighbour: str, place: addresses.Address) -> None:
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
-                is_linked = await self._link(neighbour, await open_socket(place, self._proxy), is_client=True)
+                is_linked = await self._link(
+                    neighbour, await open_socket(place, self._proxy), is_client=True
+                )
             if not is_linked:
                 self._handler.on_dial_failed(neighbour, "mismatch")
         except (OSError, ValueError) as error:  # ValueError: an invalid host name
             self._handler.on_dial_failed(neighbour, _describe_dial(error))
 
-    async def _link(self, neighbour: str, opened: socket.socket, is_client: bool, via: str = "") -> bool:
+    async def _link(
+        self, neighbour: str, opened: socket.socket, is_client: bool, via: str = ""
+    ) -> bool:
         """Make a socket that leads to a neighbour a link; return False if the two cannot exchange."""
         loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
         fresh.via = via
@@ -214,7 +242,9 @@ class TcpTransport:
             if is_client:
                 tls, server = self._client_context, certificate_name(neighbour, self._network)
                 name = server if self._has_tls else None
-                await loop.create_connection(lambda: fresh, sock=opened, ssl=tls, server_hostname=name)
+                await loop.create_connection(
+                    lambda: fresh, sock=opened, ssl=tls, server_hostname=name
+                )
             else:
                 await loop.connect_accepted_socket(lambda: fresh, opened, ssl=self._server_context)
             connection = fresh
@@ -238,9 +268,15 @@ class TcpTransport:
         try:
             while True:
                 now = loop.time()
-                free = [name for name in names if name not in waiting.values() and retry_at[name] <= now < end]
+                free = [
+                    name
+                    for name in names
+                    if name not in waiting.values() and retry_at[name] <= now < end
+                ]
                 if free and len(waiting) < MAX_FORWARDERS_AT_ONCE:
-                    waiting[self._spawn(self._wait_at(free[0], forwarders[free[0]], neighbour))] = free[0]
+                    waiting[self._spawn(self._wait_at(free[0], forwarders[free[0]], neighbour))] = (
+                        free[0]
+                    )
                 if not waiting:
                     break
                 done, _ = await asyncio.wait(
@@ -248,14 +284,19 @@ class TcpTransport:
                 )
                 for task in done:
                     name = waiting.pop(task)
-                    reasons[name], retry_at[name] = task.result(), loop.time() + RETRY_FORWARDER_SECONDS
+                    reasons[name], retry_at[name] = (
+                        task.result(),
+                        loop.time() + RETRY_FORWARDER_SECONDS,
+                    )
                 if "" in reasons.values():
                     return
         finally:
             for task in waiting:
                 task.cancel()
         found = [f"{name}: {reason}" for name, reason in reasons.items()]
-        self._handler.on_dial_failed(neighbour, f"it only dials out, as this node; forwarders: {'; '.join(found)}")
+        self._handler.on_dial_failed(
+            neighbour, f"it only dials out, as this node; forwarders: {'; '.join(found)}"
+        )
 
     def _order(self, neighbour: str, forwarders: Mapping[str, str]) -> list[str]:
         """Return forwarders in the order in which to ask them: those last whose links ended, the latest at the end.
@@ -269,7 +310,9 @@ class TcpTransport:
         return sorted(names, key=lambda name: self._avoided.get((neighbour, name), 0.0))
 
     def _avoid(self, neighbour: str, forwarder: str) -> None:
-        self._avoided[neighbour, forwarder] = asyncio.get_running_loop().time() + AVOID_FORWARDER_SECONDS
+        self._avoided[neighbour, forwarder] = (
+            asyncio.get_running_loop().time() + AVOID_FORWARDER_SECONDS
+        )
 
     async def _wait_at(self, forwarder: str, address: str, neighbour: str) -> str:
         """Wait for a neighbour at a forwarder; return why there is no link then, or an empty text."""
@@ -280,7 +323,10 @@ class TcpTransport:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
                 opened = await open_socket(addresses.parse(address), self._proxy)
                 keep_alive(opened)
-                server, request = certificate_name(forwarder, self._network), own._replace(note=FORWARD + neighbour)
+                server, request = (
+                    certificate_name(forwarder, self._network),
+                    own._replace(note=FORWARD + neighbour),
+                )
                 check = partial(check_peer, name=forwarder, members=self._members)
                 tls = await forwarding.ask(opened, self._client_context, server, request, check)
             try:
@@ -294,7 +340,9 @@ class TcpTransport:
                 async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
                     await forwarding.switch(opened, tls)
                     handed, opened = opened, None
-                    is_linked = await self._link(neighbour, handed, is_client=own.name < neighbour, via=forwarder)
+                    is_linked = await self._link(
+                        neighbour, handed, is_client=own.name < neighbour, via=forwarder
+                    )
             except OSError:
                 self._avoid(neighbour, forwarder)
                 raise
@@ -310,16 +358,26 @@ class TcpTransport:
         raw = await connection.greeting
         if not raw:
             closed = "closed before the greeting: the other end may reject this certificate, or run another version"
-            raise RejectedError("handshake" if self._has_tls else "unauthenticated", connection.close_reason or closed)
+            raise RejectedError(
+                "handshake" if self._has_tls else "unauthenticated",
+                connection.close_reason or closed,
+            )
         certificate = connection.transport.get_extra_info("peercert") or {}
-        certified = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
+        certified = {
+            value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"
+        }
         greeting = Greeting.decode(raw)
         claimed = f"{greeting.name}.{greeting.network}"
         if self._has_tls and claimed not in certified:
-            raise RejectedError("not a neighbour", f"{claimed!r} has a certificate for {shorten(sorted(certified))!r}")
+            raise RejectedError(
+                "not a neighbour",
+                f"{claimed!r} has a certificate for {shorten(sorted(certified))!r}",
+            )
         is_member = self._members is not None and greeting.name in self._members.keys
         is_allowed = is_member and (greeting.note == CHECK or greeting.note.startswith(FORWARD))
-        if greeting.network != self._network or not (is_allowed or self._handler.is_neighbour(greeting.name)):
+        if greeting.network != self._network or not (
+            is_allowed or self._handler.is_neighbour(greeting.name)
+        ):
             raise RejectedError("not a neighbour", repr(claimed))
         if self._has_tls:
             self._check_certificate(connection, greeting.name)
@@ -340,7 +398,11 @@ class TcpTransport:
         raw_socket = connection.transport.get_extra_info("socket")
         raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         keep_alive(raw_socket)
-        links = [link for link in self._connections if link.neighbour == name and not link.transport.is_closing()]
+        links = [
+            link
+            for link in self._connections
+            if link.neighbour == name and not link.transport.is_closing()
+        ]
         if len(links) >= MAX_LINKS_PER_NEIGHBOUR:
             links[0].close("too many connections")
         self._connections[connection] = None
@@ -351,7 +413,11 @@ class TcpTransport:
         return True
 
     def _abort_unless_established(self, connection: Connection | None) -> None:
-        if connection and connection not in self._connections and not connection.transport.is_closing():
+        if (
+            connection
+            and connection not in self._connections
+            and not connection.transport.is_closing()
+        ):
             connection.transport.abort()
 
 

@@ -60,13 +60,19 @@ def check_peer(certificate: bytes, name: str, members: MemberList | None) -> Non
     except ValueError:
         raise RejectedError("handshake", f"the certificate of {name} cannot be read") from None
     if expires < datetime.now(UTC):
-        raise RejectedError("expired", f"the certificate of {name} expired on {expires:%Y-%m-%d %H:%M}")
+        raise RejectedError(
+            "expired", f"the certificate of {name} expired on {expires:%Y-%m-%d %H:%M}"
+        )
     if members is None:
         return
     if name not in members.keys:
         raise RejectedError("key", f"{name} is not in member list {members.serial}")
     if key != members.keys[name]:
-        why = "is revoked" if key.hex() in members.revoked else f"is not its key in member list {members.serial}"
+        why = (
+            "is revoked"
+            if key.hex() in members.revoked
+            else f"is not its key in member list {members.serial}"
+        )
         raise RejectedError("key", f"the key of {name} {why}")
 
 
@@ -82,7 +88,9 @@ def describe_error(error: Exception) -> str:
         return error.reason.lower().replace("_", " ")
     if isinstance(error, ConnectionResetError):
         return "connection closed by the other end"
-    if isinstance(error, OSError) and error.errno and error.errno > 0:  # negative: an error of the resolver
+    if (
+        isinstance(error, OSError) and error.errno and error.errno > 0
+    ):  # negative: an error of the resolver
         return os.strerror(error.errno)
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
@@ -92,7 +100,9 @@ def make_context(files: TlsFiles, protocol: int) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the authority can be an intermediate one
+    context.verify_flags |= (
+        ssl.VERIFY_X509_PARTIAL_CHAIN
+    )  # the authority can be an intermediate one
     context.hostname_checks_common_name = False
     if protocol == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # sessions are never resumed
@@ -100,7 +110,9 @@ def make_context(files: TlsFiles, protocol: int) -> ssl.SSLContext:
         for path in files:
             path.open("rb").close()
         context.load_verify_locations(files.authority)
-        context.load_cert_chain(files.cert, files.key, password="")  # empty: OpenSSL must not prompt at the terminal
+        context.load_cert_chain(
+            files.cert, files.key, password=""
+        )  # empty: OpenSSL must not prompt at the terminal
     except ssl.SSLError as error:
         raise InputError(
             f"{files.cert}, its key {files.key} and {files.authority} cannot be used ({describe_error(error)}): "

@@ -49,7 +49,11 @@ class LogTail:
         if end == 0 and len(new) == MAX_READ_BYTES:
             end = len(new)
         self._read[path] = now.st_ino, start + end
-        return [_parse(line, folder.name) for line in new[:end].splitlines()[is_cut:][-MAX_LOG_LINES:] if line.strip()]
+        return [
+            _parse(line, folder.name)
+            for line in new[:end].splitlines()[is_cut:][-MAX_LOG_LINES:]
+            if line.strip()
+        ]
 
 
 def _parse(line: bytes, node: str) -> LogLine:
@@ -57,9 +61,13 @@ def _parse(line: bytes, node: str) -> LogLine:
         fields = _decode(line)
         known = [str(fields.pop(name, "")) for name in ("time", "node", "event")]
     except msgspec.DecodeError:
-        return LogLine("", node, "", line.decode(errors="replace")[:MAX_TEXT] + "…" * (len(line) > MAX_TEXT))
+        return LogLine(
+            "", node, "", line.decode(errors="replace")[:MAX_TEXT] + "…" * (len(line) > MAX_TEXT)
+        )
     text = "  ".join(f"{name} {_text(value)}" for name, value in fields.items())
-    return LogLine(known[0][:32], node, known[2][:MAX_TEXT], text[:MAX_TEXT] + "…" * (len(text) > MAX_TEXT))
+    return LogLine(
+        known[0][:32], node, known[2][:MAX_TEXT], text[:MAX_TEXT] + "…" * (len(text) > MAX_TEXT)
+    )
 
 
 def _text(value: Any) -> str:

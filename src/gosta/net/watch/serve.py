@@ -37,7 +37,9 @@ class LivePage:
         """`host` is the name under which the page was asked to listen."""
         self._source, self._feed, self._wanted = source, Feed(), asyncio.Event()
         self.events = Events(self._greet)
-        self.server = make_server("network", {"/events": lambda _: self.events, "/node": self._describe}, host)
+        self.server = make_server(
+            "network", {"/events": lambda _: self.events, "/node": self._describe}, host
+        )
 
     def update(self, views: Sequence[View], network: NetworkConfig | None) -> None:
         """Show these nodes."""
@@ -72,8 +74,14 @@ def listen(address: str, option: str, or_any_port: bool = False) -> socket.socke
         if or_any_port:
             return addresses.open_listener(place._replace(port=0))
         is_taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        way_out = "give another port, or 0 for any that is free" if is_taken else "give an address of this machine"
-        raise InputError(f"{option} = {address!r}: cannot listen there ({describe_error(error)}); {way_out}") from None
+        way_out = (
+            "give another port, or 0 for any that is free"
+            if is_taken
+            else "give an address of this machine"
+        )
+        raise InputError(
+            f"{option} = {address!r}: cannot listen there ({describe_error(error)}); {way_out}"
+        ) from None
 
 
 def url(listener: socket.socket) -> str:
@@ -100,7 +108,9 @@ async def watch(poller: Poller, listener: socket.socket, host: str) -> None:
 
 
 @contextlib.contextmanager
-def serve_beside(folder: Path, listener: socket.socket, host: str) -> Iterator[Callable[[Sequence[View]], None]]:
+def serve_beside(
+    folder: Path, listener: socket.socket, host: str
+) -> Iterator[Callable[[Sequence[View]], None]]:
     """Serve a page in a thread, beside a program that queries the nodes anyway; yield what shows their views."""
     first, loop, stop = load_network(folder), asyncio.new_event_loop(), asyncio.Event()
     latest: list[Sequence[View]] = []

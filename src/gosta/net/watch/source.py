@@ -21,7 +21,15 @@ from gosta.pages.feed import Moment, NodeState, Rejection, Scene, Value
 from gosta.sketches.layout import StratumResult
 
 # States that are seen from outside: the status is an earlier one, or there is none.
-OUTSIDE = ("stopped", "starting", "no answer", "restarting soon", "failed", "no status page", "not on this machine")
+OUTSIDE = (
+    "stopped",
+    "starting",
+    "no answer",
+    "restarting soon",
+    "failed",
+    "no status page",
+    "not on this machine",
+)
 KINDS = {
     **dict.fromkeys(page.GOOD_STATES, "good"),
     **dict.fromkeys(("joining", "contributing", "starting", "restarting soon"), "waiting"),
@@ -45,7 +53,9 @@ class NetworkSource:
         self.folder, self.task = folder, task
         self.views: dict[str, View] = {}
         self._log = LogTail()
-        self._counts: dict[tuple[str, str], tuple[Any, int]] = {}  # of each edge: what it was, and how often it changed
+        self._counts: dict[
+            tuple[str, str], tuple[Any, int]
+        ] = {}  # of each edge: what it was, and how often it changed
         self._rates: deque[tuple[float, int]] = deque()
         self._rejections: dict[tuple[str, str, str], Rejection] = {}
 
@@ -53,17 +63,26 @@ class NetworkSource:
         """Return what the page shows of these nodes and their neighbours; `network` is None for one node's page."""
         now = time.time()
         self.views = {view.name: view for view in views}
-        live = [view.status for view in views if view.status is not None and view.state not in OUTSIDE]
+        live = [
+            view.status for view in views if view.status is not None and view.state not in OUTSIDE
+        ]
         known = [view.status for view in views if view.status is not None]
-        seen = {(one.node, neighbour.name): neighbour for one in live for neighbour in one.neighbours}
+        seen = {
+            (one.node, neighbour.name): neighbour for one in live for neighbour in one.neighbours
+        }
         folders = [self.folder] if network is None else [self.folder / name for name in self.views]
         pairs = _pairs(known, live, network)
-        names = (*self.views, *sorted({name for edge in pairs for name in edge} - set(self.views), key=_by_number))
+        names = (
+            *self.views,
+            *sorted({name for edge in pairs for name in edge} - set(self.views), key=_by_number),
+        )
         places = {name: place for place, name in enumerate(names)}
         edges = sorted(pairs, key=lambda edge: (places[edge[0]], places[edge[1]]))
         quantities = self._quantities(known)
         values = {one.node: _values(one) for one in known}
-        how = f"{self.task.statistic} · " + ("private sums" if self.task.private else f"protocol {self.task.protocol}")
+        how = f"{self.task.statistic} · " + (
+            "private sums" if self.task.private else f"protocol {self.task.protocol}"
+        )
         scene = Scene(
             title=self.folder.name,
             subtitle=f"{how} · network {self.task.id}",
@@ -82,12 +101,19 @@ class NetworkSource:
         moment = Moment(
             time=round(now, 2),
             facts=tuple(self._facts(live, now, sum(activity), is_whole=network is not None)),
-            totals=tuple(_total([one[name] for one in current if name in one]) for name in quantities),
-            nodes=tuple(_node(name, self.views.get(name), values.get(name, {}), quantities, seen) for name in names),
+            totals=tuple(
+                _total([one[name] for one in current if name in one]) for name in quantities
+            ),
+            nodes=tuple(
+                _node(name, self.views.get(name), values.get(name, {}), quantities, seen)
+                for name in names
+            ),
             edges=tuple(_edge_state(edge, seen, epochs) for edge in edges),
             activity=activity,
             missing=tuple(sorted(missing, key=_by_number)),
-            partly_missing=len(set(names) & {name for one in live for name in one.missing} - missing),
+            partly_missing=len(
+                set(names) & {name for one in live for name in one.missing} - missing
+            ),
             rejections=self._list_rejections(live, now),
             log=self._log.poll(folders),
         )
@@ -98,16 +124,34 @@ class NetworkSource:
         view = self.views.get(name)
         if view is None:
             known = [one.status for one in self.views.values() if one.status is not None]
-            about = [(one, other) for one in known for other in one.neighbours if other.name == name]
+            about = [
+                (one, other) for one in known for other in one.neighbours if other.name == name
+            ]
             rows = [(one.node, *page.neighbour_row(other, one.epoch)[1:]) for one, other in about]
-            return {"facts": [], "tables": [[("seen by", *page.NEIGHBOURS_HEADING[1:]), *rows]]} if rows else None
+            return (
+                {"facts": [], "tables": [[("seen by", *page.NEIGHBOURS_HEADING[1:]), *rows]]}
+                if rows
+                else None
+            )
         reason = [("because", view.reason)] if view.reason else []
         if view.status is None:
-            return {"facts": [("state", view.state), ("that means", STATES.get(view.state, "")), *reason], "tables": []}
-        status = view.status if view.state == view.status.state else _as_of_old(view.status, view.state)
+            return {
+                "facts": [
+                    ("state", view.state),
+                    ("that means", STATES.get(view.state, "")),
+                    *reason,
+                ],
+                "tables": [],
+            }
+        status = (
+            view.status if view.state == view.status.state else _as_of_old(view.status, view.state)
+        )
         tables = [page.results(status), *page.curves(status), page.neighbours(status)]
         tables += [page.rejections(status)] if status.rejections else []
-        return {"facts": [*page.summary(status), *reason], "tables": [table for table in tables if table]}
+        return {
+            "facts": [*page.summary(status), *reason],
+            "tables": [table for table in tables if table],
+        }
 
     def _quantities(self, known: Sequence[Status]) -> tuple[str, ...]:
         names = [name for one in known for name in _values(one)]
@@ -119,8 +163,12 @@ class NetworkSource:
         if not both:
             return self._counts.get(edge, (None, 0))[1]
         sums = [view.status.sums for name in edge if (view := self.views.get(name)) and view.status]
-        if any(sums):  # no exchanges are counted there: a change of what the two know stands for some
-            state: Any = [(one.joined, one.missing, one.contributions, one.releases) for one in sums if one]
+        if any(
+            sums
+        ):  # no exchanges are counted there: a change of what the two know stands for some
+            state: Any = [
+                (one.joined, one.missing, one.contributions, one.releases) for one in sums if one
+            ]
             before, count = self._counts.get(edge, (state, 0))
             count += state != before and any(one.connected for one in both)
         else:
@@ -130,7 +178,9 @@ class NetworkSource:
         self._counts[edge] = state, count
         return count
 
-    def _facts(self, live: Sequence[Status], now: float, exchanges: int, is_whole: bool) -> Iterator[tuple[str, str]]:
+    def _facts(
+        self, live: Sequence[Status], now: float, exchanges: int, is_whole: bool
+    ) -> Iterator[tuple[str, str]]:
         if is_whole:
             yield "nodes running", f"{len(live):,} of {len(self.views):,}"
         else:
@@ -160,22 +210,31 @@ class NetworkSource:
         for status in live:
             for one in status.rejections[:MAX_REJECTIONS]:
                 sender = one.neighbour or "a connection"
-                at, is_late = round(now - one.seconds), one.reason == "late"  # messages of an earlier epoch
+                at, is_late = (
+                    round(now - one.seconds),
+                    one.reason == "late",
+                )  # messages of an earlier epoch
                 new = Rejection(status.node, sender, one.reason, one.count, at, one.detail, is_late)
                 old = self._rejections.get((new.node, sender, one.reason))
-                found[new.node, sender, one.reason] = old if old is not None and old.count == one.count else new
+                found[new.node, sender, one.reason] = (
+                    old if old is not None and old.count == one.count else new
+                )
             for neighbour in (one for one in status.neighbours if one.mismatch):
                 key = status.node, neighbour.name, f"{neighbour.mismatch} mismatch"
                 found[key] = self._rejections.get(key) or Rejection(
                     *key, 1, round(now), "the two compute different things"
                 )
         self._rejections = found
-        return tuple(sorted(found.values(), key=lambda one: (one.is_harmless, -one.time))[:MAX_REJECTIONS])
+        return tuple(
+            sorted(found.values(), key=lambda one: (one.is_harmless, -one.time))[:MAX_REJECTIONS]
+        )
 
 
 def _as_of_old(status: Status, state: str) -> Status:
     """Return the last status of a node that does not run any more, or does not answer."""
-    apart = tuple(msgspec.structs.replace(one, connected=False, alive=False) for one in status.neighbours)
+    apart = tuple(
+        msgspec.structs.replace(one, connected=False, alive=False) for one in status.neighbours
+    )
     return msgspec.structs.replace(status, state=state, neighbours=apart, uptime_seconds=None)
 
 
@@ -185,7 +244,9 @@ def _sums_facts(sums: SumStatus) -> Iterator[tuple[str, str]]:
     yield "noise", sum_page.noise(sums)
 
 
-def _pairs(known: Sequence[Status], live: Sequence[Status], network: NetworkConfig | None) -> set[tuple[str, str]]:
+def _pairs(
+    known: Sequence[Status], live: Sequence[Status], network: NetworkConfig | None
+) -> set[tuple[str, str]]:
     """Return all edges; nodes that stopped may know of neighbours that were removed since."""
     told = known if network is None else live
     pairs = {_edge(one.node, neighbour.name) for one in told for neighbour in one.neighbours}
@@ -206,11 +267,15 @@ def _values(status: Status) -> dict[str, Value]:
     """Return the quantities that a node reports, by name."""
     if status.sums is not None:
         is_current = status.estimate_epoch == status.epoch
-        return dict(one for result in status.sums.results for one in _result_values(result, is_current))
+        return dict(
+            one for result in status.sums.results for one in _result_values(result, is_current)
+        )
     if status.statistics:
         found: dict[str, Value] = {}
         for part in status.statistics:
-            found |= _several(part.statistic, part.value, part.low, part.high, (), part.expected_error)
+            found |= _several(
+                part.statistic, part.value, part.low, part.high, (), part.expected_error
+            )
         return found
     errors, error = status.value_errors, status.expected_error
     return _several(status.statistic, status.estimate or (), status.low, status.high, errors, error)
@@ -227,7 +292,9 @@ def _several(
     if len(value) == 1:
         return {name: Value(_round(value[0]), _round(low), _round(high), error=_round(error, 3))}
     own = errors if len(errors) == len(value) else [error] * len(value)
-    return {f"{name} [{k}]": Value(_round(one), error=_round(own[k], 3)) for k, one in enumerate(value)}
+    return {
+        f"{name} [{k}]": Value(_round(one), error=_round(own[k], 3)) for k, one in enumerate(value)
+    }
 
 
 def _result_values(result: StratumResult, is_current: bool) -> Iterator[tuple[str, Value]]:
@@ -238,7 +305,9 @@ def _result_values(result: StratumResult, is_current: bool) -> Iterator[tuple[st
         return
     for k, one in enumerate(result.value):
         label = "" if len(result.value) == 1 else f" [{result.labels[k] if result.labels else k}]"
-        bracket = (_round(result.low[k]), _round(result.high[k])) if result.is_certified else (None, None)
+        bracket = (
+            (_round(result.low[k]), _round(result.high[k])) if result.is_certified else (None, None)
+        )
         low, high = result.interval if result.interval and not label else (None, None)
         yield name + label, Value(_round(one), _round(low), _round(high), *bracket, error)
 
@@ -287,7 +356,12 @@ def _node(
     return NodeState(state, KINDS.get(state, "trouble"), "", own)
 
 
-def _edge_state(edge: tuple[str, str], seen: dict[tuple[str, str], Neighbour], epochs: dict[str, int]) -> str:
+def _edge_state(
+    edge: tuple[str, str], seen: dict[tuple[str, str], Neighbour], epochs: dict[str, int]
+) -> str:
     both = [(seen[pair], epochs[pair[0]]) for pair in (edge, edge[::-1]) if pair in seen]
-    states = ["suspended" if one.suspended_seconds else page.neighbour_state(one, epoch) for one, epoch in both]
+    states = [
+        "suspended" if one.suspended_seconds else page.neighbour_state(one, epoch)
+        for one, epoch in both
+    ]
     return next((one for one in states if one != "connected"), states[0] if states else "unknown")

@@ -9,7 +9,11 @@ from gosta.simulation.engines.engine import failures_of as failures_of
 
 __all__ = ["ENGINES", "Batch", "Engine", "Readings", "find", "read"]
 
-ENGINES: dict[str, EngineFactory] = {"compiled": compiled.make, "gpu": gpu.make, "reference": reference.make}
+ENGINES: dict[str, EngineFactory] = {
+    "compiled": compiled.make,
+    "gpu": gpu.make,
+    "reference": reference.make,
+}
 
 
 def find(name: str) -> EngineFactory:

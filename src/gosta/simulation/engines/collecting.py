@@ -24,17 +24,25 @@ class CollectingEngine(ArrayEngine, ScheduledEngine[Snapshot]):
         assert isinstance(setting.protocol, CollectingProtocol)
         self.protocol, estimand = setting.protocol, setting.estimand
         self.options = tuple(estimand.kernel_options.values())
-        text = Path(self.protocol.file).read_text(encoding="utf-8") + pairs.values_text(estimand.example)
+        text = Path(self.protocol.file).read_text(encoding="utf-8") + pairs.values_text(
+            estimand.example
+        )
         if is_compiled:
             text += "\nfrom gosta.runtime.observation import row\n"
-            self.loop = compiler.specialise(text, {"kernel": estimand.statistic.kernel}, self._trial).advance
+            self.loop = compiler.specialise(
+                text, {"kernel": estimand.statistic.kernel}, self._trial
+            ).advance
         else:
             functions = {"kernel": estimand.statistic.kernel, "row": lambda x, i: x[i].tolist()}
             self.loop = compiler.interpret(text, functions).advance
 
     def _trial(self, module: ModuleType) -> None:
         arrays = self.protocol.arrays(1, self.setting.estimand.width).values()
-        x, edges, uniforms = self.setting.estimand.x[:1], np.zeros((0, 2), dtype=np.int32), np.zeros((0, 2))
+        x, edges, uniforms = (
+            self.setting.estimand.x[:1],
+            np.zeros((0, 2), dtype=np.int32),
+            np.zeros((0, 2)),
+        )
         module.advance(x, self.options, edges, uniforms, np.zeros(1, dtype=np.int64), 0, *arrays)
 
     def first_arrays(self) -> Snapshot:
@@ -42,10 +50,18 @@ class CollectingEngine(ArrayEngine, ScheduledEngine[Snapshot]):
 
     def homes_of(self, arrays: Snapshot) -> Integers:
         runs = len(next(iter(arrays.values())))
-        return np.zeros((runs, self.setting.estimand.n, 0), dtype=np.int64)  # copies are sent, nothing travels
+        return np.zeros(
+            (runs, self.setting.estimand.n, 0), dtype=np.int64
+        )  # copies are sent, nothing travels
 
-    def advance_run(self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int) -> None:
-        x, edges, uniforms = self.setting.estimand.x, schedule.edges(first, last), schedule.uniforms(first, last)
+    def advance_run(
+        self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int
+    ) -> None:
+        x, edges, uniforms = (
+            self.setting.estimand.x,
+            schedule.edges(first, last),
+            schedule.uniforms(first, last),
+        )
         arrays = [array[position] for array in batch.state.values()]
         if self.setting.faults:
             takes_place = edges[:, 0] >= 0

@@ -83,7 +83,9 @@ class Engine(typing.Protocol[State]):
     def snapshot(self, batch: Batch[State]) -> Snapshot:
         """Return arrays with a leading run axis from which `restore` continues; empty: the engine cannot continue."""
 
-    def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[State]:
+    def restore(
+        self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]
+    ) -> Batch[State]:
         """Return the batch that a snapshot was made of."""
 
     def visitors(self, batch: Batch[State]) -> Integers:
@@ -138,9 +140,13 @@ class ThreadedEngine(ABC, Generic[State]):
 
     def advance(self, batch: Batch[State], iteration: int, stops: Integers = NO_STOPS) -> Readings:
         active = np.flatnonzero(batch.active)
-        out = np.empty((len(active), len(stops), self.setting.placement.nodes, self.setting.state_count))
+        out = np.empty(
+            (len(active), len(stops), self.setting.placement.nodes, self.setting.state_count)
+        )
         count = min(len(active), PARTS_PER_CORE * self.cores) if self.cores > 1 else 1
-        parts = [slice(len(active) * k // count, len(active) * (k + 1) // count) for k in range(count)]
+        parts = [
+            slice(len(active) * k // count, len(active) * (k + 1) // count) for k in range(count)
+        ]
 
         def advance(part: slice) -> None:
             try:
@@ -148,9 +154,15 @@ class ThreadedEngine(ABC, Generic[State]):
             except GostaError:
                 raise
             except Exception as error:  # a user's function can raise anything
-                what = f"protocol {self.setting.protocol.name}, {self.setting.estimand.statistic.name}"
-                hint = "meet, tell and read must return numbers for every state that a node can have"
-                raise InputError(f"{what}: an exchange fails with {type(error).__name__}: {error}; {hint}") from error
+                what = (
+                    f"protocol {self.setting.protocol.name}, {self.setting.estimand.statistic.name}"
+                )
+                hint = (
+                    "meet, tell and read must return numbers for every state that a node can have"
+                )
+                raise InputError(
+                    f"{what}: an exchange fails with {type(error).__name__}: {error}; {hint}"
+                ) from error
 
         list((self._pool.map if count > 1 else map)(advance, parts))
         batch.iteration = iteration
@@ -169,7 +181,9 @@ class ScheduledEngine(ThreadedEngine[State]):
         self._failures = failures_of(setting, seed)
 
     @abstractmethod
-    def advance_run(self, batch: Batch[State], position: int, schedule: Schedule, first: int, last: int) -> None:
+    def advance_run(
+        self, batch: Batch[State], position: int, schedule: Schedule, first: int, last: int
+    ) -> None:
         """Advance the run at a position of a batch from iteration `first` to `last`, which are within one block."""
 
     @abstractmethod
@@ -182,7 +196,9 @@ class ScheduledEngine(ThreadedEngine[State]):
         draws = self.setting.protocol.draws
         for k, position in enumerate(positions.tolist()):
             run, first = batch.runs[position], batch.iteration
-            schedule = self._schedules.setdefault(run, Schedule(self.setting.drawn, self.seed, run, self._failures))
+            schedule = self._schedules.setdefault(
+                run, Schedule(self.setting.drawn, self.seed, run, self._failures)
+            )
             for s, stop in enumerate([*stops.tolist(), iteration]):
                 while first < stop:
                     last = min(stop, (first * draws // BLOCK + 1) * BLOCK // draws)
@@ -211,12 +227,16 @@ class ArrayEngine(ThreadedEngine[Snapshot]):
 
     def start(self, runs: Sequence[int]) -> Batch[Snapshot]:
         first = self.first_arrays()
-        return self.restore(runs, 0, {name: np.broadcast_to(a, (len(runs), *a.shape)) for name, a in first.items()})
+        return self.restore(
+            runs, 0, {name: np.broadcast_to(a, (len(runs), *a.shape)) for name, a in first.items()}
+        )
 
     def snapshot(self, batch: Batch[Snapshot]) -> Snapshot:
         return batch.state
 
-    def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[Snapshot]:
+    def restore(
+        self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]
+    ) -> Batch[Snapshot]:
         arrays = {name: _aligned_copy(array) for name, array in snapshot.items()}
         return Batch(tuple(runs), iteration, np.ones(len(runs), dtype=np.bool_), arrays)
 

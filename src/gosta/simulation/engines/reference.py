@@ -24,7 +24,9 @@ class ReferenceEngine(ScheduledEngine[Runs]):
 
     def __init__(self, setting: Setting, seed: int) -> None:
         super().__init__(setting, seed)
-        self.rows = [LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)]
+        self.rows = [
+            LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)
+        ]
 
     def bytes_per_run(self) -> int:
         return 2000 * len(self.rows)
@@ -41,9 +43,14 @@ class ReferenceEngine(ScheduledEngine[Runs]):
                     run[parent].children |= {str(child)}
         return Batch(tuple(runs), 0, np.ones(len(runs), dtype=np.bool_), nodes)
 
-    def advance_run(self, batch: Batch[Runs], position: int, schedule: Schedule, first: int, last: int) -> None:
+    def advance_run(
+        self, batch: Batch[Runs], position: int, schedule: Schedule, first: int, last: int
+    ) -> None:
         nodes, draws = batch.state[position], self.setting.protocol.draws
-        edges, shares = schedule.edges(first * draws, last * draws), schedule.edge_shares(first * draws, last * draws)
+        edges, shares = (
+            schedule.edges(first * draws, last * draws),
+            schedule.edge_shares(first * draws, last * draws),
+        )
         for t, (i, j) in enumerate(edges.tolist()):
             if i < 0:  # an exchange that does not take place
                 continue
@@ -52,11 +59,16 @@ class ReferenceEngine(ScheduledEngine[Runs]):
 
     def read_run(self, batch: Batch[Runs], position: int, iteration: int) -> Floats:
         read, tick = self.setting.rule.read, float(iteration)
-        return np.array([[read(state, tick) for state in node.states] for node in batch.state[position]])
+        return np.array(
+            [[read(state, tick) for state in node.states] for node in batch.state[position]]
+        )
 
     def visitors(self, batch: Batch[Runs]) -> Integers:
         count = self.setting.rule.held_visitors if self.setting.rule.visitors else 0
-        held = [[[int(one.home) for one in node.visitors[:count]] for node in run] for run in batch.state]
+        held = [
+            [[int(one.home) for one in node.visitors[:count]] for node in run]
+            for run in batch.state
+        ]
         return np.array(held, dtype=np.int64).reshape(len(held), len(self.rows), count)
 
     def snapshot(self, batch: Batch[Runs]) -> Snapshot:  # noqa: ARG002

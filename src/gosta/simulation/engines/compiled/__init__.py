@@ -22,4 +22,8 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
         return CollectingEngine(setting, seed, is_compiled=True)
     if setting.placement.has_tables or setting.estimand.tracked.local is not None:
         return TableEngine(setting, seed)
-    return CarriedEngine(setting, seed) if setting.protocol.carries_means else OneRowEngine(setting, seed)
+    return (
+        CarriedEngine(setting, seed)
+        if setting.protocol.carries_means
+        else OneRowEngine(setting, seed)
+    )

@@ -8,7 +8,12 @@ from gosta.estimation.carried import REMEMBERED
 from gosta.estimation.setting import Setting
 from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats, Integers
-from gosta.simulation.engines.compiled.adapters import CACHE_BYTES, CACHE_LINE, LoopEngine, tuple_function
+from gosta.simulation.engines.compiled.adapters import (
+    CACHE_BYTES,
+    CACHE_LINE,
+    LoopEngine,
+    tuple_function,
+)
 from gosta.simulation.engines.engine import Snapshot
 
 
@@ -46,13 +51,19 @@ class CarriedEngine(LoopEngine):
         self.compile_loop("carried_loop.py", constants, self._adapters(), self._arrays(self.x[:1]))
 
     def _adapters(self) -> str:
-        mean = "load(visitor, MEAN + {c}) + weight * (total[{c}] / count - load(visitor, MEAN + {c}))"
+        mean = (
+            "load(visitor, MEAN + {c}) + weight * (total[{c}] / count - load(visitor, MEAN + {c}))"
+        )
         known = "(own_share * load(diagonal, {c}) + (1.0 - own_share) * means[{c}])"
         text = tuple_function("new_means", "visitor, total, count, weight", mean, self.width)
         change = f"rate * ({known} - load(visitor, SMOOTH + {{c}}))"
-        text += tuple_function("changes_of", "visitor, means, diagonal, own_share, rate", change, self.width)
+        text += tuple_function(
+            "changes_of", "visitor, means, diagonal, own_share, rate", change, self.width
+        )
         shares = ", ".join(f"changes[{c}] / COPIES" for c in range(self.width))
-        return f"{text}\n\ndef shares_of(changes, counted):\n    return ({shares}, counted / COPIES)\n"
+        return (
+            f"{text}\n\ndef shares_of(changes, counted):\n    return ({shares}, counted / COPIES)\n"
+        )
 
     def first_arrays(self) -> Snapshot:
         return self._arrays(self.x)

@@ -56,9 +56,15 @@ rule: Callable[..., Any]  # `meet` and `tell` of the protocol
 weight_of: Callable[[float, float], float]
 rate_of: Callable[[float, float], float]
 add_values: Callable[[Values, Values], Values]
-new_means: Callable[[Row, Values, float, float], Values]  # visitor, sum and number of kernel values, weight
-changes_of: Callable[[Row, Values, Row, float, float], Values]  # visitor, means, diagonal, share of own rows, rate
-shares_of: Callable[[Values, float], Changes]  # changes of one of COPIES visitors, and whether it is counted now
+new_means: Callable[
+    [Row, Values, float, float], Values
+]  # visitor, sum and number of kernel values, weight
+changes_of: Callable[
+    [Row, Values, Row, float, float], Values
+]  # visitor, means, diagonal, share of own rows, rate
+shares_of: Callable[
+    [Values, float], Changes
+]  # changes of one of COPIES visitors, and whether it is counted now
 
 
 def exchange(
@@ -115,7 +121,9 @@ def receive(cells: Row, visitor: Row, diagonal: Row, own_share: float, options: 
         if load(cells, HOMES + place) == home:
             own = k
         else:
-            total = add_values(total, values(guest, cut(cells, ROWS + place * NUMBERS, NUMBERS), options))
+            total = add_values(
+                total, values(guest, cut(cells, ROWS + place * NUMBERS, NUMBERS), options)
+            )
     remember(cells, home, guest, own, size, order)
     count = size - 1.0 - own
     if count == 0.0:

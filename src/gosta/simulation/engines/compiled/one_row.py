@@ -22,7 +22,9 @@ class OneRowEngine(LoopEngine):
     """Nodes are rows of one array."""
 
     def __init__(self, setting: Setting, seed: int, is_inline: bool | None = None) -> None:
-        super().__init__(setting, seed, weights=2 + RECENT_HOMES_PER_ROW // 2 if setting.rule.needs_known else 0)
+        super().__init__(
+            setting, seed, weights=2 + RECENT_HOMES_PER_ROW // 2 if setting.rule.needs_known else 0
+        )
         self.x, width, visitors = setting.estimand.x, setting.estimand.width, self.protocol.visitors
         n, d = self.x.shape
         if is_inline is None:
@@ -48,10 +50,17 @@ class OneRowEngine(LoopEngine):
             "HAS_DIAGONAL": has_diagonal,
             "PREFETCHES": is_inline,
         }
-        self.compile_loop("one_row_loop.py", constants, "", self._arrays(np.zeros((1, self.exchanges)), self.x[:1]))
+        self.compile_loop(
+            "one_row_loop.py",
+            constants,
+            "",
+            self._arrays(np.zeros((1, self.exchanges)), self.x[:1]),
+        )
 
     def first_arrays(self) -> Snapshot:
-        return self._arrays(self.setting.first_states().reshape(len(self.x), self.exchanges), self.x)
+        return self._arrays(
+            self.setting.first_states().reshape(len(self.x), self.exchanges), self.x
+        )
 
     def homes_of(self, arrays: Snapshot) -> Integers:
         if not self.is_inline:
@@ -64,7 +73,9 @@ class OneRowEngine(LoopEngine):
         visitors, homes = self.protocol.visitors, np.arange(len(x))[:, None]
         nodes = np.zeros((len(x), self.size))
         nodes[:, : self.exchanges] = states
-        nodes[:, self.weight + 1 : self.own] = (homes << 32 | homes).view(np.float64)  # its own is never looked for
+        nodes[:, self.weight + 1 : self.own] = (homes << 32 | homes).view(
+            np.float64
+        )  # its own is never looked for
         if not self.is_inline:
             return {"nodes": nodes, "visitors": np.repeat(homes, visitors, axis=1).astype(np.int32)}
         inline = np.column_stack([x[:, : self.visitor - self.own], *([homes, x] * visitors)])

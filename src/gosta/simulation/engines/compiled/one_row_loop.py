@@ -26,7 +26,9 @@ NUMBERS: int  # numbers in an observation
 EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
 WEIGHT: int  # column of the number of these rows
-RECENT: int  # first column of the numbers of the last RECENT_SIZE of them, whole numbers of four bytes
+RECENT: (
+    int  # first column of the numbers of the last RECENT_SIZE of them, whole numbers of four bytes
+)
 RECENT_SIZE: int
 IS_CHEAP: bool  # whether computing the kernel takes less time than a mispredicted branch
 VISITOR: int  # column of the first visitor: the number of its row and, if INLINE, its observation
@@ -47,7 +49,9 @@ values: Callable[[Row, Row, Options], tuple[float, ...]]  # the kernel
 load_state: Callable[[Row, int], Any]
 store_state: Callable[[Row, int, Any], None]
 rule: Callable[..., Any]  # `meet` and `tell` of the protocol
-known_values: Callable[[Row, Row, float], tuple[float, ...]]  # own mean, node, share of own rows -> mean over all rows
+known_values: Callable[
+    [Row, Row, float], tuple[float, ...]
+]  # own mean, node, share of own rows -> mean over all rows
 with_count: Callable[[tuple[float, ...]], tuple[float, ...]]  # adds 1 where rows are counted
 
 
@@ -99,15 +103,24 @@ def exchange(
                 fold(cells_i, own_i, guest_i, home_i, options)
             if home_j != j:
                 fold(cells_j, own_j, guest_j, home_j, options)
-            known_i = with_count(known_values(row(diagonal, i if HAS_DIAGONAL else 0), cells_i, own_share))
-            known_j = with_count(known_values(row(diagonal, j if HAS_DIAGONAL else 0), cells_j, own_share))
+            known_i = with_count(
+                known_values(row(diagonal, i if HAS_DIAGONAL else 0), cells_i, own_share)
+            )
+            known_j = with_count(
+                known_values(row(diagonal, j if HAS_DIAGONAL else 0), cells_j, own_share)
+            )
     fewer, weight_i, weight_j = min(exchanges_i, exchanges_j), 1.0 / exchanges_i, 1.0 / exchanges_j
     tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
     for c in range(STATES):
         a, b = load_state(cells_i, c), load_state(cells_j, c)
-        sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
+        sample_i, sample_j = (
+            (held_i[c], fresh_i[c], known_i[c], 0.0),
+            (held_j[c], fresh_j[c], known_j[c], 0.0),
+        )
         new_i = rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, 0.5, 1.0, tree, tick)
-        new_j = rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, 1.0, -tree, tick)
+        new_j = rule(
+            b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, 1.0, -tree, tick
+        )
         store_state(cells_i, c, new_i)
         store_state(cells_j, c, new_j)
 

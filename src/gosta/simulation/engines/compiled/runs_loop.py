@@ -16,7 +16,9 @@ Options = tuple[Any, ...]
 # Constants.
 DRAWS: int  # edges in an iteration
 STATES: int  # states of a node
-HAS_FAULTS: bool  # whether some exchanges do not take place; asking costs a tenth of the fastest exchange
+HAS_FAULTS: (
+    bool  # whether some exchanges do not take place; asking costs a tenth of the fastest exchange
+)
 NODE_SIZE: int  # numbers in a row of the array of nodes, the first array of a run
 PREFETCHES: bool  # whether nodes do not fit into the cache
 AHEAD: int  # draws between prefetching a node and using it
@@ -49,9 +51,13 @@ def advance_runs(
                 read_nodes(state[0], float(last), out[k, place + s])
 
 
-def advance(state: Arrays, fixed: Arrays, edges: Any, shares: Floats, start: int, options: Options) -> None:
+def advance(
+    state: Arrays, fixed: Arrays, edges: Any, shares: Floats, start: int, options: Options
+) -> None:
     """Carry out the exchanges of some edges, from tick start + 1 on."""
-    if state[0].shape[1] != NODE_SIZE:  # never; the compiler now knows by what to multiply the number of a node
+    if (
+        state[0].shape[1] != NODE_SIZE
+    ):  # never; the compiler now knows by what to multiply the number of a node
         return
     for t in range(len(edges)):
         if PREFETCHES:

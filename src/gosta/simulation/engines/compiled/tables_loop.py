@@ -15,11 +15,21 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.observation import Row, load, row, store
 
 # Arrays that belong together.
-Travel = tuple[Integers, Integers, Floats]  # home of each node's visitor; position and correction of each home's sample
-Memory = tuple[Floats, Integers]  # home, visits and means of the homes kept apart; how many each node has met so far
-Table = tuple[Floats, Integers, Integers, Integers]  # rows; of each node: first row, first home kept apart, sample size
-Own = tuple[Floats, Floats, Floats, Floats]  # own means of nodes; of rows, their scale and offset to `row_values`
-RunArrays = tuple[Floats, Integers, Integers, Floats, Floats, Floats, Integers]  # the engine's arrays of a run
+Travel = tuple[
+    Integers, Integers, Floats
+]  # home of each node's visitor; position and correction of each home's sample
+Memory = tuple[
+    Floats, Integers
+]  # home, visits and means of the homes kept apart; how many each node has met so far
+Table = tuple[
+    Floats, Integers, Integers, Integers
+]  # rows; of each node: first row, first home kept apart, sample size
+Own = tuple[
+    Floats, Floats, Floats, Floats
+]  # own means of nodes; of rows, their scale and offset to `row_values`
+RunArrays = tuple[
+    Floats, Integers, Integers, Floats, Floats, Floats, Integers
+]  # the engine's arrays of a run
 Fixed = tuple[Table, Own, Integers]
 Options = tuple[Any, ...]
 Values = tuple[float, ...]  # as many as the kernel returns
@@ -49,11 +59,17 @@ rule: Callable[..., Any]  # `meet` and `tell` of the protocol
 add_values: Callable[[Values, Values], Values]
 divide_values: Callable[[Values, float], Values]
 corrected: Callable[[Values, int, Row], Values]  # sum / rows + correction
-known_values: Callable[[Row, Row, float], Values]  # own mean, node, share of own rows -> mean over all rows
+known_values: Callable[
+    [Row, Row, float], Values
+]  # own mean, node, share of own rows -> mean over all rows
 with_count: Callable[[Means], Means]  # adds 1 where rows are counted
 load_values: Callable[[Row, int], Values]
-pooled: Callable[[Values, Values, float], Values]  # mean of two means, given the share of the second
-row_values: Callable[[Values, Row, Row, Row, float], Values]  # means over other nodes' rows -> over all, normalised
+pooled: Callable[
+    [Values, Values, float], Values
+]  # mean of two means, given the share of the second
+row_values: Callable[
+    [Values, Row, Row, Row, float], Values
+]  # means over other nodes' rows -> over all, normalised
 local_values: Callable[[Values], Means]  # `local` of the statistic
 add_means: Callable[[Means, Means], Means]
 divide_means: Callable[[Means, float], Means]
@@ -61,10 +77,20 @@ unbiased: Callable[[Means, Means, Means], Means]  # from the halves and the whol
 
 
 def exchange(
-    state: RunArrays, fixed: Fixed, i: int, j: int, slot: int, tick: float, edge_share: float, options: Options
+    state: RunArrays,
+    fixed: Fixed,
+    i: int,
+    j: int,
+    slot: int,
+    tick: float,
+    edge_share: float,
+    options: Options,
 ) -> None:
     """Carry out the exchange of two nodes."""
-    (nodes, visitors, positions, corrections, halves, recent, recent_counts), (table, own, parents) = state, fixed
+    (
+        (nodes, visitors, positions, corrections, halves, recent, recent_counts),
+        (table, own, parents),
+    ) = state, fixed
     travel, memory = (visitors, positions, corrections), (recent, recent_counts)
     (x, offsets), own_means = table[:2], own[0]
     rows_i, rows_j = offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j]
@@ -93,7 +119,9 @@ def exchange(
         for node in (i, j):
             if visitors[node] != node:
                 if HAS_LOCAL:
-                    fold_rows(node, visitors[node], row(nodes, node), halves, travel, table, options)
+                    fold_rows(
+                        node, visitors[node], row(nodes, node), halves, travel, table, options
+                    )
                 else:
                     found = mean_with(node, visitors[node], travel, table, options)
                     fold(node, visitors[node], found, row(nodes, node), memory, table)
@@ -107,14 +135,43 @@ def exchange(
     share_i, share_j = rows_j / (rows_i + rows_j), rows_i / (rows_i + rows_j)
     for c in range(STATES):
         a, b = load_state(cells_i, c), load_state(cells_j, c)
-        sample_i, sample_j = (held_i[c], fresh_i[c], known_i[c], 0.0), (held_j[c], fresh_j[c], known_j[c], 0.0)
-        new_i = rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, share_i, 1.0 * rows_i, tree, tick)
-        new_j = rule(b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, share_j, 1.0 * rows_j, -tree, tick)
+        sample_i, sample_j = (
+            (held_i[c], fresh_i[c], known_i[c], 0.0),
+            (held_j[c], fresh_j[c], known_j[c], 0.0),
+        )
+        new_i = rule(
+            a,
+            b,
+            sample_i,
+            exchanges_i,
+            fewer,
+            weight_i,
+            edge_share,
+            share_i,
+            1.0 * rows_i,
+            tree,
+            tick,
+        )
+        new_j = rule(
+            b,
+            a,
+            sample_j,
+            exchanges_j,
+            fewer,
+            weight_j,
+            edge_share,
+            share_j,
+            1.0 * rows_j,
+            -tree,
+            tick,
+        )
         store_state(cells_i, c, new_i)
         store_state(cells_j, c, new_j)
 
 
-def next_sample(node: int, travel: Travel, table: Table, own_means: Floats, options: Options) -> None:
+def next_sample(
+    node: int, travel: Travel, table: Table, own_means: Floats, options: Options
+) -> None:
     """Replace the sample of a node's visitor, which is at home, by the next rows."""
     _, positions, corrections = travel
     rows, sample = table[1][node + 1] - table[1][node], table[3][node]
@@ -134,7 +191,9 @@ def mean_with(node: int, home: int, travel: Travel, table: Table, options: Optio
     for own in range(offsets[node], offsets[node + 1]):
         found = ZEROS
         for k in range(sample):
-            found = add_values(found, values(row(x, own), row(x, start + (position + k) % rows), options))
+            found = add_values(
+                found, values(row(x, own), row(x, start + (position + k) % rows), options)
+            )
         total = add_values(total, corrected(found, sample, correction))
     return divide_values(total, offsets[node + 1] - offsets[node])
 
@@ -174,7 +233,9 @@ def fold(node: int, home: int, found: Values, cells: Row, memory: Memory, table:
         store(cells, OTHERS + c, mean + weight * (found[c] - mean))
 
 
-def fold_rows(node: int, home: int, cells: Row, halves: Floats, travel: Travel, table: Table, options: Options) -> None:
+def fold_rows(
+    node: int, home: int, cells: Row, halves: Floats, travel: Travel, table: Table, options: Options
+) -> None:
     """Fold a visitor into the means of each row of a node, in one of the two halves."""
     (x, offsets, _, sample_sizes), half = table, int(load(cells, EXCHANGES)) // 2 % 2
     start, rows, sample = offsets[home], offsets[home + 1] - offsets[home], sample_sizes[home]
@@ -183,20 +244,26 @@ def fold_rows(node: int, home: int, cells: Row, halves: Floats, travel: Travel, 
     for own in range(offsets[node], offsets[node + 1]):
         found = ZEROS
         for k in range(sample):
-            found = add_values(found, values(row(x, own), row(x, start + (position + k) % rows), options))
+            found = add_values(
+                found, values(row(x, own), row(x, start + (position + k) % rows), options)
+            )
         found = corrected(found, sample, correction)
         for c in range(VALUES):
             halves[own, half * VALUES + c] += weight * (found[c] - halves[own, half * VALUES + c])
 
 
-def local_of_row(halves: Row, own_mean: Row, shift: Row, scale: Row, own_share: float, second_share: float) -> Means:
+def local_of_row(
+    halves: Row, own_mean: Row, shift: Row, scale: Row, own_share: float, second_share: float
+) -> Means:
     """Return `local` of a row's mean over all rows, without the bias of curved functions."""
     first, second = load_values(halves, 0), load_values(halves, VALUES)
     a = local_values(row_values(first, own_mean, shift, scale, own_share))
     if second_share == 0.0:
         return a
     b = local_values(row_values(second, own_mean, shift, scale, own_share))
-    both = local_values(row_values(pooled(first, second, second_share), own_mean, shift, scale, own_share))
+    both = local_values(
+        row_values(pooled(first, second, second_share), own_mean, shift, scale, own_share)
+    )
     return unbiased(a, b, both)
 
 
@@ -207,6 +274,8 @@ def local_mean(node: int, cells: Row, halves: Floats, offsets: Integers, own: Ow
     second = load(cells, WEIGHT + 1) / (load(cells, WEIGHT) + load(cells, WEIGHT + 1))
     own_share = (last - first) / len(halves)
     for k in range(first, last):
-        found = local_of_row(row(halves, k), row(own_row_means, k), row(shift, k), row(scale, 0), own_share, second)
+        found = local_of_row(
+            row(halves, k), row(own_row_means, k), row(shift, k), row(scale, 0), own_share, second
+        )
         total = add_means(total, found)
     return divide_means(total, last - first)

@@ -35,8 +35,15 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
         (estimand.level is not None, "intervals"),
         (bool(setting.faults), "faults"),
         (setting.changing is not None, "graphs that change"),
-        (estimand.tracked.local is not None, f"{estimand.statistic.name}, which needs the mean of each row"),
+        (
+            estimand.tracked.local is not None,
+            f"{estimand.statistic.name}, which needs the mean of each row",
+        ),
     ):
         if is_asked:
             raise UnsupportedError(f"engine 'gpu' does not support {what}; {device.OTHERWISE}")
-    return GpuCarriedEngine(setting, seed) if setting.rule.carries_means else GpuOneRowEngine(setting, seed)
+    return (
+        GpuCarriedEngine(setting, seed)
+        if setting.rule.carries_means
+        else GpuOneRowEngine(setting, seed)
+    )

@@ -68,9 +68,13 @@ def require_gpu() -> None:
     except Exception as error:  # the driver can fail in many ways
         text = " ".join((driver.driver.initialization_error or str(error)).split())
         reason = text.partition(". ")[0].rstrip(".:")
-        raise InputError(f"engine 'gpu' found no NVIDIA GPU that can be used ({reason}); {OTHERWISE}") from error
+        raise InputError(
+            f"engine 'gpu' found no NVIDIA GPU that can be used ({reason}); {OTHERWISE}"
+        ) from error
     if not nvvm.is_available():
-        raise InputError("engine 'gpu' needs the CUDA toolkit; install it with: pip install 'gosta[gpu]'")
+        raise InputError(
+            "engine 'gpu' needs the CUDA toolkit; install it with: pip install 'gosta[gpu]'"
+        )
 
 
 def require_memory(size: int, purpose: str, remedy: str) -> None:
@@ -126,7 +130,9 @@ class Kernel:
         self._dispatcher = cuda().jit(function, **options)
         self._shared_bytes = 0
 
-    def launch(self, blocks: int, threads: int, stream: Any, shared_bytes: int, *arguments: Any) -> None:
+    def launch(
+        self, blocks: int, threads: int, stream: Any, shared_bytes: int, *arguments: Any
+    ) -> None:
         """Start the function on some blocks of threads."""
         if is_simulated():
             self._dispatcher[blocks, threads, 0, shared_bytes](*arguments)
@@ -143,15 +149,25 @@ class Kernel:
 
     def max_threads(self, arguments: tuple[Any, ...]) -> int:
         """Return how many threads of a block there are registers for."""
-        return SIMULATED_THREADS if is_simulated() else int(self._compiled(arguments).max_threads_per_block)
+        return (
+            SIMULATED_THREADS
+            if is_simulated()
+            else int(self._compiled(arguments).max_threads_per_block)
+        )
 
     def max_blocks(self, threads: int, arguments: tuple[Any, ...]) -> int:
         """Return how many blocks of threads can run at a time."""
-        return 1 if is_simulated() else int(self._compiled(arguments).max_cooperative_grid_blocks(threads))
+        return (
+            1
+            if is_simulated()
+            else int(self._compiled(arguments).max_cooperative_grid_blocks(threads))
+        )
 
     def _compiled(self, arguments: tuple[Any, ...]) -> Any:
         with _unfused():
-            return self._dispatcher.compile(tuple(self._dispatcher.typeof_pyval(one) for one in arguments))
+            return self._dispatcher.compile(
+                tuple(self._dispatcher.typeof_pyval(one) for one in arguments)
+            )
 
     def _allow(self, shared_bytes: int, arguments: tuple[Any, ...]) -> None:
         from numba.cuda.cudadrv.driver import binding, driver
@@ -174,19 +190,28 @@ def check_functions(*functions: Any) -> None:
         function = unchecked.pop()
         if isinstance(function, types.FunctionType) and function not in found:
             found.append(function)
-            if any(step.opname in ("RAISE_VARARGS", "RERAISE") for step in dis.get_instructions(function)):
-                raise UnsupportedError(f"{function.__name__} raises or asserts, which it cannot on a GPU; {OTHERWISE}")
+            if any(
+                step.opname in ("RAISE_VARARGS", "RERAISE")
+                for step in dis.get_instructions(function)
+            ):
+                raise UnsupportedError(
+                    f"{function.__name__} raises or asserts, which it cannot on a GPU; {OTHERWISE}"
+                )
             unchecked += [cell.cell_contents for cell in function.__closure__ or ()]
             unchecked += compiler._used_globals(function).values()
 
 
-def specialise(text: str, functions: Mapping[str, Any], kernels: tuple[str, ...]) -> types.ModuleType:
+def specialise(
+    text: str, functions: Mapping[str, Any], kernels: tuple[str, ...]
+) -> types.ModuleType:
     """Return a module made from text, with `kernels` compiled for the GPU, and all functions that they call.
 
     Functions that raise are an error.
     """
     try:
-        key = compiler.fingerprint(text, functions, [file.read_text(encoding="utf-8") for file in MODULES])
+        key = compiler.fingerprint(
+            text, functions, [file.read_text(encoding="utf-8") for file in MODULES]
+        )
     except compiler.UnstableContentError:
         key = ""
     with _lock:
@@ -199,7 +224,9 @@ def specialise(text: str, functions: Mapping[str, Any], kernels: tuple[str, ...]
     return module
 
 
-def _run(text: str, functions: Mapping[str, Any], kernels: tuple[str, ...], file: Path | None) -> types.ModuleType:
+def _run(
+    text: str, functions: Mapping[str, Any], kernels: tuple[str, ...], file: Path | None
+) -> types.ModuleType:
     import numba
 
     module = types.ModuleType(f"gosta_{file.stem}" if file else "gosta_gpu")
@@ -212,14 +239,20 @@ def _run(text: str, functions: Mapping[str, Any], kernels: tuple[str, ...], file
         from gosta.simulation.engines.gpu import simulated
 
         replaced = {name: getattr(simulated, name) for name in simulated.__all__}
-        vars(module).update({name: _with_globals(function, replaced) for name, function in functions.items()})
+        vars(module).update(
+            {name: _with_globals(function, replaced) for name, function in functions.items()}
+        )
         vars(module).update(replaced)
         exec(simulated.TAKE, vars(module))
     else:
         from gosta.simulation.engines.gpu import intrinsics  # noqa: F401
 
-        vars(module).update({name: numba.njit(value) for name, value in own.items() if name not in kernels})
-        vars(module).update({name: compiler._compile(function) for name, function in functions.items()})
+        vars(module).update(
+            {name: numba.njit(value) for name, value in own.items() if name not in kernels}
+        )
+        vars(module).update(
+            {name: compiler._compile(function) for name, function in functions.items()}
+        )
     vars(module).update({name: Kernel(own[name], is_cached=file is not None) for name in kernels})
     return module
 
@@ -233,7 +266,9 @@ def _with_globals(function: Any, replaced: Mapping[str, Any]) -> Any:
     if not isinstance(function, types.FunctionType):
         return function
     names = {**function.__globals__, **replaced}
-    return types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    return types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
 
 
 def description() -> str:
@@ -245,4 +280,6 @@ def description() -> str:
     device = cuda().get_current_device()
     name = device.name.decode() if isinstance(device.name, bytes) else device.name
     version = driver.driver.get_version()
-    return f"{name}, {device.MULTIPROCESSOR_COUNT} multiprocessors, CUDA {'.'.join(map(str, version))}"
+    return (
+        f"{name}, {device.MULTIPROCESSOR_COUNT} multiprocessors, CUDA {'.'.join(map(str, version))}"
+    )

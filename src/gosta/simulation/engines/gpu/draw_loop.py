@@ -61,7 +61,12 @@ def draw_blocks(
         rejections[0] = 0
         seed_stream(stream, entropy, runs[block // blocks], first + block % blocks)
     cuda.syncthreads()
-    state, state_low, step, step_low = stream[STATE], stream[STATE_LOW], stream[STEP], stream[STEP_LOW]
+    state, state_low, step, step_low = (
+        stream[STATE],
+        stream[STATE_LOW],
+        stream[STEP],
+        stream[STEP_LOW],
+    )
     # The place of this thread, and what all threads together add to a state.
     high, low = times(jumps[me, 0], jumps[me, 1], state, state_low)
     more, more_low = times(jumps[me, 2], jumps[me, 3], step, step_low)
@@ -81,7 +86,10 @@ def draw_blocks(
         if KIND == NARROW:
             product, second_product = (raw & LOW_HALF) * bound, (raw >> HALF_BITS) * bound
             number, second = int64(product >> HALF_BITS), int64(second_product >> HALF_BITS)
-            is_kept, is_second_kept = product & LOW_HALF >= threshold, second_product & LOW_HALF >= threshold
+            is_kept, is_second_kept = (
+                product & LOW_HALF >= threshold,
+                second_product & LOW_HALF >= threshold,
+            )
         elif KIND == WIDE:
             number, is_kept = int64(mul_high(raw, bound)), raw * bound >= threshold
         else:

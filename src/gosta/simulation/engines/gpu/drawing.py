@@ -34,18 +34,39 @@ class Edges:
         threads = device.SIMULATED_THREADS if device.is_simulated() else THREADS
         constants = {"KIND": network.kind, "THREADS": threads, "IS_COMPLETE": graph.edges is None}
         per_step = 2 if network.kind == drawing.NARROW else 1
-        constants |= {"HAS_SHARES": self.has_shares, "PER_STEP": per_step, "TILE": per_step * threads}
+        constants |= {
+            "HAS_SHARES": self.has_shares,
+            "PER_STEP": per_step,
+            "TILE": per_step * threads,
+        }
         constants["STREAM_SIZE"] = drawing.STREAM_SIZE
         text = drawing.loop_text()
-        text += Path(__file__).with_name("draw_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
+        text += (
+            Path(__file__).with_name("draw_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
+        )
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
-        self._kernel, self._threads = device.specialise(text, {}, ("draw_blocks",)).draw_blocks, threads
-        self._entropy, self._jumps = cuda.to_device(drawing.entropy_of(seed)), cuda.to_device(_jumps(threads))
-        ends = network.ends.reshape(-1).view(np.int64) if len(network.ends) else np.zeros(1, dtype=np.int64)
+        self._kernel, self._threads = (
+            device.specialise(text, {}, ("draw_blocks",)).draw_blocks,
+            threads,
+        )
+        self._entropy, self._jumps = (
+            cuda.to_device(drawing.entropy_of(seed)),
+            cuda.to_device(_jumps(threads)),
+        )
+        ends = (
+            network.ends.reshape(-1).view(np.int64)
+            if len(network.ends)
+            else np.zeros(1, dtype=np.int64)
+        )
         parents = network.parents if len(network.parents) else np.zeros(1, dtype=np.int64)
         arrays = ends, network.cumulated, network.guide, network.shares, parents
         self._share = cuda.to_device(network.shares[:1].reshape(1, 1))
-        self._network = network.bound, network.threshold, graph.n, *(cuda.to_device(array) for array in arrays)
+        self._network = (
+            network.bound,
+            network.threshold,
+            graph.n,
+            *(cuda.to_device(array) for array in arrays),
+        )
 
         self._prepare()
 
@@ -56,7 +77,10 @@ class Edges:
 
     def _prepare(self) -> None:
         """Compile the loop, or load it from disk."""
-        buffer, runs = (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1))), np.zeros(1, dtype=np.int64)
+        buffer, runs = (
+            (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1))),
+            np.zeros(1, dtype=np.int64),
+        )
         self._kernel.prepare((self._entropy, runs, 0, self._jumps, *self._network, *buffer))
 
     def allocate(self, blocks: int) -> tuple[Any, Any]:
@@ -65,12 +89,16 @@ class Edges:
         edges = cuda.device_array((blocks, BLOCK), dtype=np.int64)
         return edges, cuda.device_array((blocks, BLOCK)) if self.has_shares else self._share
 
-    def draw(self, runs: Any, first: int, count: int, buffer: tuple[Any, Any], stream: Any) -> tuple[Any, Any]:
+    def draw(
+        self, runs: Any, first: int, count: int, buffer: tuple[Any, Any], stream: Any
+    ) -> tuple[Any, Any]:
         """Draw some blocks of edges of each run, from block `first` on; return edges and shares, runs × draws."""
         edges, shares = buffer[0][: len(runs) * count], buffer[1][: len(runs) * count]
         arguments = self._entropy, runs, first, self._jumps, *self._network, edges, shares
         self._kernel.launch(len(runs) * count, self._threads, stream, 0, *arguments)
-        return edges.reshape(len(runs), -1), shares.reshape(len(runs), -1) if self.has_shares else shares
+        return edges.reshape(len(runs), -1), shares.reshape(
+            len(runs), -1
+        ) if self.has_shares else shares
 
 
 class Drawn(NamedTuple):
@@ -92,7 +120,10 @@ class DrawnAhead:
         self._edges, self._stream, self._drawing_stream = edges, stream, cuda.stream()
         self._runs: tuple[int, ...] = ()
         self._buffers: list[tuple[Any, Any]] = []
-        self._used = [cuda.event(), cuda.event()]  # when the exchanges of what was in each buffer have taken place
+        self._used = [
+            cuda.event(),
+            cuda.event(),
+        ]  # when the exchanges of what was in each buffer have taken place
         self._now: Drawn | None = None
         self._next: Drawn | None = None
 
@@ -117,7 +148,9 @@ class DrawnAhead:
         self._stream.synchronize()
         self._drawing_stream.synchronize()
         self._now, self._next, self._buffers = None, None, []
-        most = min(MAX_DRAWN // BLOCK, device.free_memory() // FREE_SHARE // self._edges.bytes_per_block)
+        most = min(
+            MAX_DRAWN // BLOCK, device.free_memory() // FREE_SHARE // self._edges.bytes_per_block
+        )
         self._blocks = max(1, most // len(runs))
         self._runs, self._device_runs = tuple(runs.tolist()), device.cuda().to_device(runs)
         self._buffers = [self._edges.allocate(self._blocks * len(runs)) for _ in range(2)]
@@ -126,7 +159,9 @@ class DrawnAhead:
         """Start to draw from a block on."""
         count, event = min(self._blocks, -(-last // BLOCK) - block), device.cuda().event()
         self._used[buffer].wait(self._drawing_stream)
-        drawn = self._edges.draw(self._device_runs, block, count, self._buffers[buffer], self._drawing_stream)
+        drawn = self._edges.draw(
+            self._device_runs, block, count, self._buffers[buffer], self._drawing_stream
+        )
         event.record(self._drawing_stream)
         return Drawn(*drawn, block * BLOCK, (block + count) * BLOCK, buffer, event)
 

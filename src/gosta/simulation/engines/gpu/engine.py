@@ -44,15 +44,26 @@ class GpuEngine(LoopEngine):
 
     def compile(self, text: str, functions: Mapping[str, Any], example: Snapshot) -> None:
         graph, n = self.setting.graph, self.setting.placement.nodes
-        size = sum(array.nbytes for array in self.fixed) + 8 * n + (0 if graph.edges is None else 32 * graph.m)
+        size = (
+            sum(array.nbytes for array in self.fixed)
+            + 8 * n
+            + (0 if graph.edges is None else 32 * graph.m)
+        )
         device.require_memory(size, f"a network of {n} nodes", "use a smaller one")
         self.edges = Edges(graph, self.seed, "edge_share" in self.protocol.inputs)
         constants = {"NODES": n, "HAS_SHARES": self.edges.has_shares}
         adapters = self._shared_memory({name: array.shape[1] for name, array in example.items()})
-        text += Path(__file__).with_name("exchange_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
+        text += (
+            Path(__file__)
+            .with_name("exchange_loop.py")
+            .read_text(encoding="utf-8")
+            .replace(FUTURE, "")
+        )
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items()) + adapters
         text += "" if device.is_simulated() else INTRINSICS
-        device.check_functions(functions["kernel"], *(functions[name] for name in ("meet", "tell", "read")))
+        device.check_functions(
+            functions["kernel"], *(functions[name] for name in ("meet", "tell", "read"))
+        )
         try:
             self.module = device.specialise(text, functions, KERNELS)
             self._prepare(tuple(array[None] for array in example.values()))
@@ -64,18 +75,27 @@ class GpuEngine(LoopEngine):
         self._is_limited = False
         if not self.has_blocks:
             self._threads = device.SIMULATED_THREADS if device.is_simulated() else ONE_THREADS
-        self._blocks = 1 if device.is_simulated() else -(-n // NODES_PER_THREAD_OF_ONE // ONE_THREADS)
-        self._claims = None if self.has_blocks else cuda.to_device(np.full((2, n), FREE, dtype=np.int32))
+        self._blocks = (
+            1 if device.is_simulated() else -(-n // NODES_PER_THREAD_OF_ONE // ONE_THREADS)
+        )
+        self._claims = (
+            None if self.has_blocks else cuda.to_device(np.full((2, n), FREE, dtype=np.int32))
+        )
 
     def _shared_memory(self, widths: Mapping[str, int]) -> str:
         """Choose what is in shared memory; return the text of the functions that place it there.
 
         These are the claims and the queue; then, if they fit, what nodes hold; then arrays that never change.
         """
-        n, limit = self.setting.placement.nodes, device.max_shared_bytes() // 8  # in numbers of 8 bytes, as all below
+        n, limit = (
+            self.setting.placement.nodes,
+            device.max_shared_bytes() // 8,
+        )  # in numbers of 8 bytes, as all below
         queue, places, at = -(-n // 2), [], 0
         for name, width in widths.items():
-            if name == "nodes":  # an odd number of columns, so that rows begin in different banks of memory
+            if (
+                name == "nodes"
+            ):  # an odd number of columns, so that rows begin in different banks of memory
                 places.append(f"floats_at(shared, STATE + {at}, {n}, {width | 1})")
                 at += n * (width | 1)
             else:
@@ -121,18 +141,27 @@ def copy_fixed(source, target):
         integers, table = np.zeros(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
         end = 0, np.int32(0), 0, self.options, integers
         if self.has_blocks:
-            self.module.advance_side_by_side.prepare((arrays, self.fixed, integers, table, 0.0 * table, *end))
+            self.module.advance_side_by_side.prepare(
+                (arrays, self.fixed, integers, table, 0.0 * table, *end)
+            )
         else:
             control = np.zeros(1 + TURNS, dtype=np.int32)
             claims = table.astype(np.int32)
-            self.module.advance_one.prepare((arrays, self.fixed, 0, table, 0.0 * table, 0, *end, claims, control))
+            self.module.advance_one.prepare(
+                (arrays, self.fixed, 0, table, 0.0 * table, 0, *end, claims, control)
+            )
         self.module.read_runs.prepare((arrays, integers, 0, 0.0, np.zeros((1, 1, 1, 1))))
 
     def bytes_per_run(self) -> int:
         return 8 * self.setting.placement.nodes * (self.size + 1)
 
-    def restore(self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]) -> Batch[Snapshot]:
-        purpose, needed = f"keeping the nodes of {len(runs)} runs", self.bytes_per_run() + self.edges.bytes_per_block
+    def restore(
+        self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]
+    ) -> Batch[Snapshot]:
+        purpose, needed = (
+            f"keeping the nodes of {len(runs)} runs",
+            self.bytes_per_run() + self.edges.bytes_per_block,
+        )
         device.require_memory(len(runs) * needed, purpose, "use fewer runs")
         cuda = device.cuda()
         state = {name: cuda.to_device(_for_device(array)) for name, array in snapshot.items()}
@@ -144,10 +173,18 @@ def copy_fixed(source, target):
 
     def snapshot(self, batch: Batch[Snapshot]) -> Snapshot:
         arrays: dict[str, Any] = dict(batch.state)
-        return {name: array.copy_to_host()[..., : self._widths[name]] for name, array in arrays.items()}
+        return {
+            name: array.copy_to_host()[..., : self._widths[name]] for name, array in arrays.items()
+        }
 
-    def advance(self, batch: Batch[Snapshot], iteration: int, stops: Integers = NO_STOPS) -> Readings:
-        draws, active, arrays = self.protocol.draws, np.flatnonzero(batch.active), tuple(batch.state.values())
+    def advance(
+        self, batch: Batch[Snapshot], iteration: int, stops: Integers = NO_STOPS
+    ) -> Readings:
+        draws, active, arrays = (
+            self.protocol.draws,
+            np.flatnonzero(batch.active),
+            tuple(batch.state.values()),
+        )
         positions = device.cuda().to_device(active, stream=self._stream)
         runs, now = np.array(batch.runs)[active], batch.iteration
         self._buffers.reverse()
@@ -164,15 +201,28 @@ def copy_fixed(source, target):
                 self._carry_out(arrays, active, positions, drawn.edges, drawn.shares, *end)
                 now += count // draws
             if s < len(stops):
-                blocks = min(-(-len(active) * self.setting.placement.nodes // READING_THREADS), MAX_READING_BLOCKS)
+                blocks = min(
+                    -(-len(active) * self.setting.placement.nodes // READING_THREADS),
+                    MAX_READING_BLOCKS,
+                )
                 size = (1, self._threads) if device.is_simulated() else (blocks, READING_THREADS)
-                self.module.read_runs.launch(*size, self._stream, 0, arrays, positions, s, float(stop), out)
+                self.module.read_runs.launch(
+                    *size, self._stream, 0, arrays, positions, s, float(stop), out
+                )
         self._started[active] += (iteration - batch.iteration) * draws
         batch.iteration = iteration
-        return buffer.readings(shape, self._finished, self._stream, self._started.copy(), self._check)
+        return buffer.readings(
+            shape, self._finished, self._stream, self._started.copy(), self._check
+        )
 
     def _carry_out(
-        self, arrays: tuple[Any, ...], active: Integers, positions: Any, edges: Any, shares: Any, *end: Any
+        self,
+        arrays: tuple[Any, ...],
+        active: Integers,
+        positions: Any,
+        edges: Any,
+        shares: Any,
+        *end: Any,
     ) -> None:
         """Start the next exchanges of each run: from a number of edge on, how many, from which iteration."""
         if self.has_blocks:
@@ -181,7 +231,10 @@ def copy_fixed(source, target):
                 (arrays, self._fixed_arrays, positions, edges, shares, *end),
             )
             if not self._is_limited:
-                self._threads, self._is_limited = min(self._threads, all_runs.max_threads(given)), True
+                self._threads, self._is_limited = (
+                    min(self._threads, all_runs.max_threads(given)),
+                    True,
+                )
             all_runs.launch(len(active), self._threads, self._stream, self.shared_bytes, *given)
             return
         cuda, kernel, count = device.cuda(), self.module.advance_one, int(end[1])
@@ -189,7 +242,9 @@ def copy_fixed(source, target):
             arguments = arrays, self._fixed_arrays, position, edges, shares, k, *end, self._claims
             nothing = np.zeros(1 + TURNS, dtype=np.int32)
             if not self._is_limited:
-                self._blocks = min(self._blocks, kernel.max_blocks(self._threads, (*arguments, nothing)))
+                self._blocks = min(
+                    self._blocks, kernel.max_blocks(self._threads, (*arguments, nothing))
+                )
                 self._is_limited = True
             nothing[0] = min(count, self._blocks * (self._threads - 1))
             control = cuda.to_device(nothing, stream=self._stream)
@@ -197,7 +252,10 @@ def copy_fixed(source, target):
 
     def _check(self, missing: int) -> None:
         if missing:
-            name, what = self.setting.estimand.tracked.name, f"{missing} exchanges were not finished on the GPU"
+            name, what = (
+                self.setting.estimand.tracked.name,
+                f"{missing} exchanges were not finished on the GPU",
+            )
             raise InputError(f"{name}: {what}, since a function failed there; {device.OTHERWISE}")
 
     def close(self) -> None:
@@ -212,7 +270,9 @@ class GpuOneRowEngine(GpuEngine, OneRowEngine):
         n, d = setting.estimand.x.shape
         is_large = 8 * n * (d + setting.state_count * setting.rule.fields) > device.cache_bytes()
         has_blocks = 4 * n + 8 * MAX_THREADS <= device.max_shared_bytes()
-        super().__init__(setting, seed, is_inline=is_large and not has_blocks and d <= MAX_INLINE_NUMBERS)
+        super().__init__(
+            setting, seed, is_inline=is_large and not has_blocks and d <= MAX_INLINE_NUMBERS
+        )
 
 
 class GpuCarriedEngine(GpuEngine, CarriedEngine):
@@ -234,7 +294,9 @@ class _Buffer:
             self.on_device, self.on_host = cuda.device_array(size), cuda.pinned_array(size)
         return self.on_device[: int(np.prod(shape))].reshape(shape)
 
-    def readings(self, shape: tuple[int, ...], finished: Any, stream: Any, started: Integers, check: Any) -> Readings:
+    def readings(
+        self, shape: tuple[int, ...], finished: Any, stream: Any, started: Integers, check: Any
+    ) -> Readings:
         """Copy what was read to the CPU, once it is there."""
         cuda, size = device.cuda(), int(np.prod(shape))
         counts, event = cuda.pinned_array(len(started), dtype=np.int64), cuda.event()
@@ -261,4 +323,8 @@ def _for_device(array: NDArray[Any]) -> NDArray[Any]:
 
     It has strides of its own: those of a broadcast array would make the one on the device slow.
     """
-    return np.array(array, order="C") if array.shape[-1] else np.zeros((*array.shape[:-1], 1), dtype=array.dtype)
+    return (
+        np.array(array, order="C")
+        if array.shape[-1]
+        else np.zeros((*array.shape[:-1], 1), dtype=array.dtype)
+    )
