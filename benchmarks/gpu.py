@@ -92,7 +92,7 @@ def compiled_engine(setting: Setting, is_inline: bool) -> Any:
     """Return the compiled engine with the same layout."""
     return (
         CarriedEngine(setting, SEED)
-        if setting.rule.carries_means
+        if setting.gossip.carries_means
         else OneRowEngine(setting, SEED, is_inline)
     )
 

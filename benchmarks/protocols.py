@@ -234,7 +234,10 @@ def measure(
         first_below(np.array(at), np.array(one), target) for one in zip(*errors, strict=True)
     )
     return Result(
-        reached, together, most, setting.rule.units(setting.estimand.x.shape[1], setting.mean_count)
+        reached,
+        together,
+        most,
+        setting.gossip.units(setting.estimand.x.shape[1], setting.mean_count),
     )
 
 
@@ -244,7 +247,7 @@ def _error(setting: Setting, means: Floats) -> float:
 
 def pooled(setting: Setting, state: Any) -> Floats:
     """Return the mean over nodes of what they know, runs x 1 x means; `owed` is part of it where there is momentum."""
-    rule = setting.rule
+    rule = setting.gossip
     if isinstance(state, dict):
         count = setting.state_count * rule.fields
         states = state["nodes"][..., :count].reshape(
@@ -453,7 +456,7 @@ def print_costs(problems: list[Problem], sizes: tuple[int, ...] = SIZES) -> None
             for n in sizes:
                 (spent,) = seconds([make(case._replace(n=n), name)], [500 * n])
                 speeds.append(f"{500 * n / spent / 1e6:.1f}")
-            numbers = f"{setting.rule.units(d, setting.mean_count):g}"
+            numbers = f"{setting.gossip.units(d, setting.mean_count):g}"
             print_row([problem.title, name, str(d), numbers, f"{sent:,}", f"{kept:,}", *speeds])
 
 

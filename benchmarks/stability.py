@@ -75,7 +75,7 @@ def print_long_run(title: str, graph: Graph, marks: list[int]) -> None:
     left, right = conserved_sums(engine, batch)
     engine.close()
     difference = float(np.abs(left / right - 1.0).max())
-    shares = batch.state["nodes"][0][:, setting.rule.fields * setting.mean_count]
+    shares = batch.state["nodes"][0][:, setting.gossip.fields * setting.mean_count]
     cells = " | ".join(f"{error:.1e}" for error in errors)
     print(
         f"| {title} | {cells} | {difference:.0e} | {np.abs(shares - 1.0).max():.0e} |", flush=True
@@ -160,7 +160,7 @@ def overshoot(title: str, seed: int, count: int) -> tuple[float, float]:
     for first in range(0, count, 10):
         part = slice(first, first + 10)
         advance(engine, batch, edges[part], shares[part])
-        sent = batch.state["nodes"][0][:, [1, setting.rule.fields + 1]]
+        sent = batch.state["nodes"][0][:, [1, setting.gossip.fields + 1]]
         most = np.maximum(most, np.maximum(sent - 1.0, -sent).max(axis=0))
     engine.close()
     return float(most[0]), float(most[1])

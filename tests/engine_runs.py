@@ -53,7 +53,7 @@ def one_row_engine(setting: Setting, is_inline: bool) -> OneRowEngine | CarriedE
     """Return the compiled engine for nodes with one row each, with a layout."""
     return (
         CarriedEngine(setting, 0)
-        if setting.rule.carries_means
+        if setting.gossip.carries_means
         else OneRowEngine(setting, 0, is_inline)
     )
 

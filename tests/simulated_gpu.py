@@ -251,7 +251,9 @@ def check_assembly() -> None:
     ):
         setting = setting_of(statistic, protocol)
         with shared_bytes(size):
-            kind = engine.GpuCarriedEngine if setting.rule.carries_means else engine.GpuOneRowEngine
+            kind = (
+                engine.GpuCarriedEngine if setting.gossip.carries_means else engine.GpuOneRowEngine
+            )
             kind(setting, 0)
     names = [name for name, _ in texts]
     assert {*names} == {"draw_blocks", "advance_side_by_side", "advance_one", "read_runs"}, names

@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 import gosta
+from gosta import protocols
 from gosta.estimation.setting import make_setting
 from gosta.protocols import Protocol, gosta_async
+from gosta.protocols.protocol import NodeData
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 
 
@@ -391,3 +393,38 @@ def test_a_rule_that_fails_is_named(engine: str) -> None:
             runs=2,
             engine=engine,
         )
+
+
+@pytest.mark.parametrize(
+    ("protocol", "data", "rule"),
+    [
+        ("carried-means", NodeData.ROWS, "carried-means"),
+        ("carried-means", NodeData.TABLES, "tracking"),
+        ("carried-means", NodeData.MOMENTS, "momentum averaging"),
+        ("tracking", NodeData.TABLES, "tracking"),
+        ("tracking", NodeData.MOMENTS, "momentum averaging"),
+        ("relay", NodeData.MOMENTS, "relayed sums of moments"),
+        ("gosta-async", NodeData.TABLES, "gosta-async"),
+    ],
+)
+def test_a_protocol_says_which_rule_it_runs(protocol: str, data: NodeData, rule: str) -> None:
+    found = protocols.find(protocol)
+    assert isinstance(found, Protocol)
+    assert (found.rules[data], found.rule_for(data).rule) == (rule, rule)
+    assert found.rule_for(data).name == protocol
+    assert found.rule_for(data).label == (protocol if rule == protocol else f"{protocol} ({rule})")
+
+
+@pytest.mark.parametrize(
+    ("statistic", "nodes", "label"),
+    [
+        ("gini-mean-difference", None, "carried-means"),
+        ("gini-mean-difference", 3, "carried-means (tracking)"),
+        ("variance", None, "carried-means (momentum averaging)"),
+        ("variance", 3, "carried-means (momentum averaging)"),
+    ],
+)
+def test_a_setting_says_which_rule_it_runs(statistic: str, nodes: int | None, label: str) -> None:
+    data = [1.0, 2.0, 4.0, 5.0, 7.0, 8.0]
+    setting = make_setting("carried-means", data, statistic, "complete", 0, {}, nodes=nodes)
+    assert setting.protocol.label == label

@@ -37,7 +37,7 @@ def make_nodes(
         LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)
     ]
     made = [
-        Estimator(f"node-{k}", setting.rule, own, first_state(own, setting.rule))
+        Estimator(f"node-{k}", setting.gossip, own, first_state(own, setting.gossip))
         for k, own in enumerate(parts)
     ]
     return made, float(setting.target[0, 0])

@@ -101,15 +101,18 @@ def protocols(as_json: Json = False) -> None:
     """List the protocols: what a node keeps and sends."""
     from gosta.protocols import PROTOCOLS
 
-    fields = ("name", "summary", "keeps", "sends")
+    fields = ("name", "summary", "keeps", "sends", "rules")
     records = [
         {field: getattr(protocol, field) for field in fields} for protocol in PROTOCOLS.values()
     ]
-    _show(
-        records,
-        lambda r: f"{r['summary']} Keeps: {r['keeps']}. Sends per iteration: {r['sends']}.",
-        as_json,
-    )
+
+    def explain(record: Mapping[str, Any]) -> str:
+        others = {data: rule for data, rule in record["rules"].items() if rule != record["name"]}
+        rules = "".join(f" For {data}, the rule is {rule}." for data, rule in others.items())
+        sends = f"Sends per iteration: {record['sends']}."
+        return f"{record['summary']} Keeps: {record['keeps']}. {sends}{rules}"
+
+    _show(records, explain, as_json)
 
 
 def datasets(as_json: Json = False) -> None:

@@ -28,7 +28,7 @@ from gosta.graphs.sizes import sizes_from
 from gosta.graphs.tree import spanning_tree, with_tree
 from gosta.protocols import AnyProtocol, CollectingProtocol, Protocol
 from gosta.protocols import find as find_protocol
-from gosta.protocols.protocol import Start
+from gosta.protocols.protocol import NodeData, Start
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics.definition import Statistic, apply_to_rows
 from gosta.statistics.joint import Chosen, JointStatistic, choose, encode
@@ -61,8 +61,8 @@ class Setting:
         return () if self.changing is None else self.changing.graphs[1:]
 
     @property
-    def rule(self) -> Protocol:
-        """The protocol, where it is not one that collects observations."""
+    def gossip(self) -> Protocol:
+        """The protocol, which must not be one that collects observations."""
         assert isinstance(self.protocol, Protocol)
         return self.protocol
 
@@ -95,7 +95,7 @@ class Setting:
     @cached_property
     def parents(self) -> Integers:
         """Parent of each node in the spanning tree that sums are passed on along; empty where there is none."""
-        if not self.rule.uses_tree:
+        if not self.gossip.uses_tree:
             return np.zeros(0, dtype=np.int64)
         return spanning_tree(self.graph) if self.graph.parents is None else self.graph.parents
 
@@ -123,7 +123,7 @@ class Setting:
 
     def first_states(self) -> Floats:
         """Return the states of all nodes at the start: nodes × means × fields."""
-        return states_from(self.rule, self._start_values(self.rule.start))
+        return states_from(self.gossip, self._start_values(self.gossip.start))
 
     def _start_values(self, start: Start) -> Floats:
         if start is Start.ZERO:
@@ -131,7 +131,9 @@ class Setting:
         if start is Start.MOMENTS:
             moments = self.placement.node_means(self.estimand.moments_about(self.offset))
             return (
-                with_row_counts(moments, self.placement.rows) if self.rule.counts_rows else moments
+                with_row_counts(moments, self.placement.rows)
+                if self.gossip.counts_rows
+                else moments
             )
         return self.placement.node_means(
             self.estimand.row_means if start is Start.ROW_MEAN else self.estimand.diagonal
@@ -186,9 +188,9 @@ def protocol_for(
     if statistic.is_per_row and chosen.estimates_row_means:
         return chosen
     if isinstance(chosen, Protocol) and statistic.moments is not None and not has_interval:
-        chosen = chosen.for_moments or chosen
+        chosen = chosen.rule_for(NodeData.MOMENTS)
     if isinstance(chosen, Protocol) and (has_tables or has_interval or statistic.local is not None):
-        chosen = chosen.for_tables or chosen
+        chosen = chosen.rule_for(NodeData.TABLES)
     if (statistic.local is not None or has_interval) and not chosen.needs_known:
         subject = "an interval requires" if has_interval else f"{statistic.name} is a function of"
         raise InputError(

@@ -51,20 +51,31 @@ class Start(StrEnum):
     MOMENTS = "moments"  # mean moments of the node's own rows
 
 
+class NodeData(StrEnum):
+    """What nodes hold or average, on which the rule that a protocol runs can depend."""
+
+    ROWS = "one row"
+    TABLES = "tables"  # or statistics and intervals that need each row's own mean
+    MOMENTS = "moments"  # statistics of plain means, of nodes with one row or with tables
+
+
 class _Shown:
     """How protocols print themselves."""
 
     name: str
+    label: Any  # text
     summary: str
     keeps: str
     sends: Any  # text, computed or given
+    rules: Any  # plain names by NodeData
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, keeps {self.keeps}; sends {self.sends})"
+        return f"{type(self).__name__}({self.label!r}, keeps {self.keeps}; sends {self.sends})"
 
     def _repr_html_(self) -> str:
         rows = {"summary": self.summary, "keeps": self.keeps, "sends per iteration": self.sends}
-        return html.table(rows.items(), caption=f"Protocol: {self.name}")
+        rows |= {f"rule for {data}": rule for data, rule in self.rules.items() if rule != self.name}
+        return html.table(rows.items(), caption=f"Protocol: {self.label}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,8 +113,11 @@ class Protocol(_Shown):
     for_tables: Protocol | None = (
         None  # to use where nodes hold several rows, or need each row's own mean
     )
+    rule: str = ""
+    """Plain name of what nodes do, where it is not the protocol's name: protocols can share rules."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", self.rule or self.name)
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(
                 f"protocol: name = {self.name!r} must be a text, which tables and plots show"
@@ -158,6 +172,31 @@ class Protocol(_Shown):
         return (
             super().__reduce_ex__(version) if all(map(is_importable, functions)) else by_value(self)
         )
+
+    def rule_for(self, data: NodeData) -> Protocol:
+        """Return the protocol that runs under this one's name where nodes average or hold some data.
+
+        >>> import gosta
+        >>> gosta.protocols.find("carried-means").rule_for(NodeData.TABLES).label
+        'carried-means (tracking)'
+        """
+        match data:
+            case NodeData.MOMENTS:
+                return self.for_moments or self
+            case NodeData.TABLES:
+                return self.for_tables or self
+            case NodeData.ROWS:
+                return self
+
+    @property
+    def rules(self) -> dict[NodeData, str]:
+        """Plain name of the rule that nodes run, for each kind of data."""
+        return {data: self.rule_for(data).rule for data in NodeData}
+
+    @property
+    def label(self) -> str:
+        """Name of the protocol, and of the rule that runs where that is another one."""
+        return self.name if self.rule == self.name else f"{self.name} ({self.rule})"
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -286,5 +325,20 @@ class CollectingProtocol(_Shown):
     draws: int = 1  # edges drawn in an iteration
     estimates_row_means: bool = False  # instead of the statistic
     has_server: bool = False  # whether a server reaches all nodes, and no edges are used
+
+    @property
+    def rule(self) -> str:
+        """Plain name of what nodes do: that of the protocol."""
+        return self.name
+
+    @property
+    def rules(self) -> dict[NodeData, str]:
+        """Plain name of the rule that nodes run, for each kind of data: nodes hold one row."""
+        return {NodeData.ROWS: self.name}
+
+    @property
+    def label(self) -> str:
+        """Name of the protocol."""
+        return self.name
 
     averages_moments = needs_known = supports_tables = uses_tree = counts_rows = False

@@ -112,6 +112,7 @@ for_moments = Protocol(
     relay,
     read,
     visitors=0,
+    rule="relayed sums of moments",
 )
 for_tables = Protocol(
     NAME,
@@ -123,6 +124,7 @@ for_tables = Protocol(
     meet_with_table,
     read,
     overshoot=OVERSHOOT,
+    rule="relayed sums of own means",
 )
 SUMMARY = (
     "As carried-means, but nodes pass on sums along a spanning tree, in two of three exchanges."

@@ -128,6 +128,7 @@ for_moments = Protocol(
     read,
     visitors=0,
     differences=("owed",),
+    rule="momentum averaging",
 )
 
 SUMMARY = "As gosta-async, but estimates follow the change of each node's own mean, and averaging has momentum."

@@ -142,7 +142,7 @@ def predict(
             formula_of_setting(setting),
             kernel_moments(setting),
         )
-        numbers = setting.rule.units(
+        numbers = setting.gossip.units(
             setting.estimand.x.shape[1], setting.mean_count, len(setting.offset)
         )
     if network.n == 2 and rule.name == "u2":

@@ -33,7 +33,7 @@ class ReferenceEngine(ScheduledEngine[Runs]):
 
     def start(self, runs: Sequence[int]) -> Batch[Runs]:
         states, population = self.setting.first_states(), self.setting.estimand.n
-        rule, rows = self.setting.rule, list(enumerate(self.rows))
+        rule, rows = self.setting.gossip, list(enumerate(self.rows))
         known = population, self.setting.offset
         nodes = [[Estimator(str(k), rule, own, states[k], *known) for k, own in rows] for _ in runs]
         for run in nodes:
@@ -58,13 +58,13 @@ class ReferenceEngine(ScheduledEngine[Runs]):
             exchange(nodes[i], nodes[j], share, tick=float(first + t // draws + 1), slot=t % draws)
 
     def read_run(self, batch: Batch[Runs], position: int, iteration: int) -> Floats:
-        read, tick = self.setting.rule.read, float(iteration)
+        read, tick = self.setting.gossip.read, float(iteration)
         return np.array(
             [[read(state, tick) for state in node.states] for node in batch.state[position]]
         )
 
     def visitors(self, batch: Batch[Runs]) -> Integers:
-        count = self.setting.rule.held_visitors if self.setting.rule.visitors else 0
+        count = self.setting.gossip.held_visitors if self.setting.gossip.visitors else 0
         held = [
             [[int(one.home) for one in node.visitors[:count]] for node in run]
             for run in batch.state

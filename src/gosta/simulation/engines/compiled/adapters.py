@@ -37,7 +37,10 @@ class LoopEngine(ArrayEngine):
 
     def __init__(self, setting: Setting, seed: int, weights: int) -> None:
         super().__init__(setting, seed)
-        self.protocol, self.options = setting.rule, tuple(setting.estimand.kernel_options.values())
+        self.protocol, self.options = (
+            setting.gossip,
+            tuple(setting.estimand.kernel_options.values()),
+        )
         self.exchanges = (
             setting.state_count * self.protocol.fields
         )  # column of the number of exchanges

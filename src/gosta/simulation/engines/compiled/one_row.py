@@ -23,7 +23,9 @@ class OneRowEngine(LoopEngine):
 
     def __init__(self, setting: Setting, seed: int, is_inline: bool | None = None) -> None:
         super().__init__(
-            setting, seed, weights=2 + RECENT_HOMES_PER_ROW // 2 if setting.rule.needs_known else 0
+            setting,
+            seed,
+            weights=2 + RECENT_HOMES_PER_ROW // 2 if setting.gossip.needs_known else 0,
         )
         self.x, width, visitors = setting.estimand.x, setting.estimand.width, self.protocol.visitors
         n, d = self.x.shape

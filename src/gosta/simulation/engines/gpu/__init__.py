@@ -44,6 +44,6 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
             raise UnsupportedError(f"engine 'gpu' does not support {what}; {device.OTHERWISE}")
     return (
         GpuCarriedEngine(setting, seed)
-        if setting.rule.carries_means
+        if setting.gossip.carries_means
         else GpuOneRowEngine(setting, seed)
     )

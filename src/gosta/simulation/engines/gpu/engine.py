@@ -268,7 +268,7 @@ class GpuOneRowEngine(GpuEngine, OneRowEngine):
 
     def __init__(self, setting: Setting, seed: int) -> None:
         n, d = setting.estimand.x.shape
-        is_large = 8 * n * (d + setting.state_count * setting.rule.fields) > device.cache_bytes()
+        is_large = 8 * n * (d + setting.state_count * setting.gossip.fields) > device.cache_bytes()
         has_blocks = 4 * n + 8 * MAX_THREADS <= device.max_shared_bytes()
         super().__init__(
             setting, seed, is_inline=is_large and not has_blocks and d <= MAX_INLINE_NUMBERS
