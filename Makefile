@@ -13,7 +13,7 @@ base:  ## the base install without extras, on this Python and on those of 3.12 a
 	@for python in $(PYTHON) python3.12 python3.13; do \
 	  $$python -c "" 2> /dev/null || continue; \
 	  $$python -m venv .venv-base/$$python && .venv-base/$$python/bin/python -m pip install --quiet . pytest && \
-	  .venv-base/$$python/bin/python -m pytest --noconftest tests/test_light_install.py || exit 1; \
+	  .venv-base/$$python/bin/python -m pytest --noconftest tests/system/test_light_install.py || exit 1; \
 	done
 
 check: .venv/installed  ## format, lint, types; changes nothing
@@ -41,15 +41,15 @@ benchmark: .venv/installed  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/epsilon_audit.py
 
 benchmark-smoke: .venv/installed  ## every benchmark on tiny sizes: answers checked, times mean nothing
-	$(BIN)/python -m pytest tests/test_benchmarks.py
+	$(BIN)/python -m pytest tests/repository/test_benchmarks.py
 
 gpu: .venv/installed  ## bits and speed of the GPU engine, on a machine with a GPU: 6 minutes
 	$(BIN)/python -m pip install --quiet --editable '.[gpu]'
 	$(BIN)/python benchmarks/gpu.py
 
 chaos: .venv/installed  ## more faults than the tests have time for: half an hour
-	GOSTA_SCHEDULES=30000 $(BIN)/python -m pytest tests/test_faults.py tests/test_private_sums.py
-	$(BIN)/python tests/chaos.py --nodes 16 --seconds 90
+	GOSTA_SCHEDULES=30000 $(BIN)/python -m pytest tests/net/protocol/test_faults.py tests/net/protocol/test_private_sums.py
+	$(BIN)/python tests/support/chaos.py --nodes 16 --seconds 90
 
 gallery: .venv/installed  ## the paper in full, into docs/reference/gallery.md
 	rm -rf docs/gallery
@@ -63,7 +63,7 @@ pictures: .venv/installed  ## the pictures of networks and runs, into docs
 	$(BIN)/python docs/_tools/small_images.py docs/images/run.png docs/images/bottleneck.png
 
 screenshots: .venv/test-tools  ## the pictures of the live page, into docs: half a minute
-	PYTHONPATH=tests $(BIN)/python tests/screenshots.py
+	PYTHONPATH=tests/support $(BIN)/python tests/support/screenshots.py
 
 .venv/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

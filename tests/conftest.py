@@ -16,7 +16,7 @@ signal.signal(
     signal.SIGINT, signal.default_int_handler
 )  # tests send it, and background jobs of shells ignore it
 
-collect_ignore = ["fake_node.py", "simulated_gpu.py"]  # programs, not modules
+collect_ignore = ["support/fake_node.py", "support/simulated_gpu.py"]  # programs, not modules
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The public names of the package, and what the comments beside the fields of its classes say.
 
-The names have pages in docs/reference/api/, written by autosummary; tests/test_documentation.py asks for them.
+The names have pages in docs/reference/api/, written by autosummary; tests/repository/test_documentation.py asks for them.
 """
 
 from __future__ import annotations

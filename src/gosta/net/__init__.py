@@ -1,6 +1,6 @@
 """Nodes of a real network: processes that exchange messages with their neighbours and estimate a statistic.
 
-Imports go in one direction, enforced by tests/test_house.py; each folder may import those before it:
+Imports go in one direction, enforced by tests/repository/test_house.py; each folder may import those before it:
 
 addresses, limits, config: names and addresses of nodes, bounds on numbers, node.toml and network.toml.
 members: the signed list of a network's members, and their signatures.
