@@ -54,7 +54,7 @@ def compare(case: Case) -> None:
     assert np.isfinite(ours.exchanges), case
     most = round(MOST_TIMES * ours.exchanges)
     gosta, default = (measure(settings[name], case.target, most) for name in NAMES[:2])
-    rule, graph = settings["relay"].rule, settings["relay"].graph
+    rule, graph = settings["relay"].gossip, settings["relay"].graph
     sent = rule.units(settings["relay"].estimand.x.shape[1], 1, 0, tree_share(graph))
     fewer, over = default.least / ours.exchanges, "" if np.isfinite(default.exchanges) else "over "
     times = [f"{over}{fewer:.1f}", f"{over}{fewer * default.numbers / sent:.1f}"]
