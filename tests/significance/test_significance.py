@@ -21,7 +21,7 @@ import gosta
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pair_medians
-from gosta.statistics.student import student_p, student_quantile
+from gosta.statistics.distributions import student_p, student_quantile
 
 TIGHT = 1e-8
 seeds = st.integers(0, 2**32 - 1)

@@ -18,7 +18,7 @@ from oracle import by_definition
 import gosta
 from gosta.runtime import compiler
 from gosta.statistics import STATISTICS, Statistic, statistic
-from gosta.statistics.user_file import load_statistic
+from gosta.statistics.references import load_statistic
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 

@@ -18,7 +18,7 @@ from gosta.errors import InputError
 from gosta.sketches import several
 from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tail
 from gosta.statistics.heterogeneity import heterogeneity
-from gosta.statistics.wanted import parse
+from gosta.statistics.references import parse_references
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_without_pandas_there_is_a_list_of_records(monkeypatch: pytest.MonkeyPat
 )
 def test_names_of_several_statistics(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        parse(text)
+        parse_references(text)
 
 
 def test_several_on_the_command_line(run: Any, file: Path) -> None:

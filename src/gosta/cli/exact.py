@@ -50,14 +50,14 @@ def exact(
     """Compute the exact values of statistics over all rows of the data."""
     from gosta.sketches import several
     from gosta.sketches.exact import make_sampling
-    from gosta.statistics.wanted import parse
+    from gosta.statistics.references import parse_references
 
     table = rows.load(data or ["breast-cancer"], seed if sample is None else None)
     level = options.fraction("interval", interval, options.LEVEL)
     given = rows.statistic_options(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
-    wanted, bins = [] if statistic is None else parse(statistic), binning.settings()
+    wanted, bins = [] if statistic is None else parse_references(statistic), binning.settings()
     if bins is not None:
         if not wanted:
             raise InputError(

@@ -16,7 +16,7 @@ from gosta.cli import (
     enrolment,
     exact,
     graph,
-    lists,
+    listings,
     network,
     nodes,
     reproduce,
@@ -44,7 +44,7 @@ COMMANDS: dict[str, Commands] = {
         reproduce.reproduce,
     ],
     "Real networks": [check.check, status.status, nodes.watch, audit.audit, audit.replay],
-    "Names that commands take": [lists.statistics, lists.protocols, lists.datasets],
+    "Names that commands take": [listings.statistics, listings.protocols, listings.datasets],
 }
 NODE: Commands = [nodes.run, enrolment.request, enrolment.join, enrolment.accept, enrolment.leave]
 NETWORK: Commands = [

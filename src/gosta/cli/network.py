@@ -333,9 +333,14 @@ def _made(
         return
     strata = {} if task.private is None else task.private.strata
     from gosta.net.config import is_for_one_row_each
-    from gosta.statistics.wanted import parse
+    from gosta.statistics.references import parse_references
 
-    named = [name for one in parse(task.statistic) for name in (*one.columns, one.weights) if name]
+    named = [
+        name
+        for one in parse_references(task.statistic)
+        for name in (*one.columns, one.weights)
+        if name
+    ]
     columns = list(dict.fromkeys([*task.columns, *named]))
     wanted = [
         f"column{'s' * (len(columns) > 1)} {', '.join(columns)}" * bool(columns),

@@ -402,7 +402,7 @@ def confirm(question: str, yes: bool) -> None:
 
 def find_statistic(text: str) -> Statistic:
     """Find one statistic by name; FILE.py:NAME executes the file first."""
-    from gosta.statistics.user_file import load_statistic
+    from gosta.statistics.references import load_statistic
 
     if "," in text:
         raise InputError(f"statistic = {text!r}: theory and studies are of one at a time; name one")
@@ -413,9 +413,9 @@ def check_pairwise(statistics: str) -> None:
     """Reject statistics that are functions of sums only, which exchanges of rows do not estimate."""
     from gosta.sketches.definition import SKETCHES
     from gosta.statistics import STATISTICS
-    from gosta.statistics.wanted import parse
+    from gosta.statistics.references import parse_references
 
-    for one in parse(statistics):
+    for one in parse_references(statistics):
         name = one.name.partition("@")[0]
         if name in SKETCHES and name not in STATISTICS:
             where = "private sums have it (--private), and gosta exact over rows in one place"

@@ -19,7 +19,7 @@ from gosta.errors import InputError, unknown
 from gosta.estimation.placement import DEALS
 from gosta.experiments.content import digest, with_key
 from gosta.graphs.changing import REPEAT, is_changing, parse_changing
-from gosta.statistics.user_file import load_statistic, split_reference
+from gosta.statistics.references import load_statistic, split_reference
 from gosta.views.numbers import NONE, percent
 
 FORMAT = "gosta sweep 4"  # changes when the same settings give other numbers or other columns

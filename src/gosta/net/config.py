@@ -196,8 +196,8 @@ def _explain(error: str, values: Mapping[str, Any], kind: type) -> str:
 
 def _check_task(task: Task) -> None:
     from gosta import statistics
-    from gosta.statistics import user_file
-    from gosta.statistics.wanted import parse as parse_statistics
+    from gosta.statistics import references
+    from gosta.statistics.references import parse_references
 
     if not re.fullmatch(r"[0-9a-f]{16}", task.id):
         raise InputError(
@@ -206,10 +206,10 @@ def _check_task(task: Task) -> None:
     if task.private is not None:
         _check_private(task, task.private)
     else:
-        for one in parse_statistics(task.statistic):
-            if user_file.split_reference(one.name) is None:
+        for one in parse_references(task.statistic):
+            if references.split_reference(one.name) is None:
                 statistics.find(one.name)
-        if any(file.name != str(file) for file, _ in user_file.own_references(task.statistic)):
+        if any(file.name != str(file) for file, _ in references.own_references(task.statistic)):
             where = "the file must be beside node.toml; name no folder"
             raise InputError(f"network.statistic = {task.statistic!r}: {where}")
     if min(task.row_widths, default=0) < 0 or sum(task.row_widths) > MAX_ROW_NUMBERS:

@@ -1,6 +1,6 @@
 """Hypothesis tests by the name of their statistic; importing a family registers its tests in ``TESTS``."""
 
-from gosta.significance import permutation, ranks, roc, survival  # noqa: F401
+from gosta.significance import permutation, ranks, roc  # noqa: F401
 from gosta.significance.definition import TESTS, HypothesisTest
 
 __all__ = ["TESTS", "HypothesisTest"]

@@ -1,22 +1,34 @@
-"""Tests of ranks: Mann–Whitney and Kendall, exact for few rows without ties, else by the normal approximation."""
+"""Tests of ranks: Mann–Whitney's, Kendall's and the log-rank test.
+
+The first two are exact for few rows without ties, else by the normal approximation.
+"""
 
 from __future__ import annotations
 
-from math import erfc, nan, sqrt
+from math import erfc, isnan, nan, sqrt
 
 from gosta.datasets.data import Data
 from gosta.errors import NumericalError
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
+from gosta.sketches.exact import compare
+from gosta.sketches.layout_builder import Bins
+from gosta.sketches.survival import log_rank_z
 from gosta.statistics import find
 from gosta.statistics.definition import PairValues
 from gosta.statistics.exact import Estimate, row_sums, value_of_rows
-from gosta.statistics.orders import kendall_tail, mann_whitney_tail
 from gosta.statistics.pair_medians import FEW_OF_A_CLASS, differences, slopes
-from gosta.statistics.ties import Ties, kendall_variance, mann_whitney_variance
+from gosta.statistics.rank_distributions import (
+    Ties,
+    kendall_tail,
+    kendall_variance,
+    mann_whitney_tail,
+    mann_whitney_variance,
+)
 
 # Up to these numbers of rows a p-value is exact, as scipy's.
 FEW_ROWS = 33
 LARGEST_COUNT = 10**7  # of orders by U in a list: a second of work
+LOG_RANK = "log-rank test of two classes"  # the method, in words
 
 
 @hypothesis_test("mann-whitney")
@@ -111,4 +123,28 @@ def kendall(data: Data, settings: Settings, name: str) -> HypothesisTest:
         effect,
         "Theil–Sen slope",
         settings.alternative,
+    )
+
+
+@hypothesis_test("log-rank")
+def log_rank(data: Data, settings: Settings, name: str) -> HypothesisTest:
+    """Test whether events come at the same rate in two classes of rows with censored times."""
+    layout = compare(data, name, Bins(), None, settings.options).layout
+    x = layout.rows_of(layout.parts[0], layout.encode(data))
+    labelled = data.select(drop_missing=True)
+    labelled.class_signs(settings.options.get("positive"))
+    data.used_columns.update(dict.fromkeys(layout.columns) | labelled.used_columns)
+    data.assumed.update(labelled.assumed)
+    z = log_rank_z(x)
+    if isnan(z):
+        raise NumericalError(
+            "log-rank is not defined here: there are no events while both classes have rows"
+        )
+    p = settings.p_value(erfc(-z / sqrt(2)) / 2, erfc(z / sqrt(2)) / 2)
+    if settings.alternative == "two-sided":
+        return HypothesisTest(
+            name, z * z, p, len(x), f"{LOG_RANK}: chi-squared with 1 degree of freedom", {}
+        )
+    return HypothesisTest(
+        name, z, p, len(x), f"{LOG_RANK}: z", {}, alternative=settings.alternative
     )

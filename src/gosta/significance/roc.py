@@ -17,8 +17,8 @@ from gosta.errors import DataError, InputError, NumericalError, shorten
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
 from gosta.statistics import fast, find
+from gosta.statistics.distributions import student_quantile, student_tails
 from gosta.statistics.exact import Estimate
-from gosta.statistics.student import student_quantile, student_tails
 
 
 @hypothesis_test("auc")

@@ -16,7 +16,7 @@ from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
 )
 from gosta.sketches.definition import SKETCHES, Axis, Features, Result, Sketch
 from gosta.sketches.layout import Layout, StratumResult
-from gosta.sketches.making import Bins, check_columns, make_layout
+from gosta.sketches.layout_builder import Bins, check_columns, make_layout
 
 __all__ = [
     "SKETCHES",

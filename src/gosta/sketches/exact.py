@@ -13,7 +13,7 @@ from gosta.errors import GostaError, InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import SKETCHES
 from gosta.sketches.layout import BITS, Layout, Part, StratumResult
-from gosta.sketches.making import Bins, BinSettings, check_columns, make_layout
+from gosta.sketches.layout_builder import Bins, BinSettings, check_columns, make_layout
 from gosta.statistics import STATISTICS
 from gosta.statistics import exact as rows
 from gosta.statistics.definition import (

@@ -13,7 +13,7 @@ from gosta.datasets.data import DROP_HINT, Data
 from gosta.errors import DataError, GostaError
 from gosta.sketches.definition import SKETCHES
 from gosta.sketches.exact import compare
-from gosta.sketches.making import Bins
+from gosta.sketches.layout_builder import Bins
 from gosta.statistics import STATISTICS
 from gosta.statistics.assumptions import ORDERED_BY_POSITIVE, likely_positive
 

@@ -22,15 +22,14 @@ from gosta.runtime.arrays import Booleans, Floats
 from gosta.runtime.extras import is_installed
 from gosta.sketches.definition import SKETCHES
 from gosta.sketches.exact import compare
-from gosta.sketches.making import Bins, option_names
+from gosta.sketches.layout_builder import Bins, option_names
 from gosta.statistics import STATISTICS, assumptions
 from gosta.statistics import exact as rows
 from gosta.statistics.definition import Normalisation, Options, Statistic, find, with_weights
 from gosta.statistics.exact import Estimate, measure_encoded
 from gosta.statistics.heterogeneity import Heterogeneity, heterogeneity
+from gosta.statistics.references import Reference, load_statistic, parse_references
 from gosta.statistics.triples import Sampling
-from gosta.statistics.user_file import load_statistic
-from gosta.statistics.wanted import Wanted, parse
 
 Measure = Callable[[Booleans], float | Floats | Estimate]  # the value over some of the rows
 LEVEL = 0.95  # of intervals of groups, unless another is asked for
@@ -132,7 +131,7 @@ def compute(
     wanted = [
         one
         for given in statistics
-        for one in (parse(given) if isinstance(given, str) else [find(given)])
+        for one in (parse_references(given) if isinstance(given, str) else [find(given)])
     ]
     if not wanted:
         raise InputError("statistic is empty: name at least one, such as auc")
@@ -210,11 +209,11 @@ def _summaries(pooled: Finding, found: Group) -> list[dict[str, Any]]:
     return [one._asdict() for one in means]
 
 
-def _title(wanted: Wanted | Statistic) -> str:
-    return wanted.title if isinstance(wanted, Wanted) else wanted.name
+def _title(wanted: Reference | Statistic) -> str:
+    return wanted.title if isinstance(wanted, Reference) else wanted.name
 
 
-def _find(wanted: Wanted | Statistic) -> Statistic | str:
+def _find(wanted: Reference | Statistic) -> Statistic | str:
     """Return a pairwise statistic, or the name of one that is a function of sums only."""
     if isinstance(wanted, Statistic):
         return wanted
@@ -230,7 +229,7 @@ def _options(statistic: Statistic | str) -> set[str]:
 
 
 def _compute(
-    wanted: Wanted | Statistic,
+    wanted: Reference | Statistic,
     statistic: Statistic | str,
     data: Data,
     normalisation: Normalisation | None,
@@ -241,7 +240,7 @@ def _compute(
     title = _title(wanted)
     own = {name: value for name, value in options.items() if name in _options(statistic)}
     # Selecting makes a copy, which notes the columns that this statistic reads.
-    data = data.select(wanted.columns or None if isinstance(wanted, Wanted) else None)
+    data = data.select(wanted.columns or None if isinstance(wanted, Reference) else None)
     start = time.perf_counter()
     try:
         if isinstance(statistic, Statistic) and data.weights is not None:

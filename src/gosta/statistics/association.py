@@ -10,12 +10,7 @@ import numpy as np
 from gosta.errors import InputError, NumericalError
 from gosta.statistics import encode, fast, pair_medians
 from gosta.statistics.definition import Means, Observation, statistic
-from gosta.statistics.dispersion import LEAST_SQUARE, distance
-
-
-def sign(gap: float) -> float:
-    """Return −1, 0 or 1."""
-    return 1.0 * (gap > 0.0) - 1.0 * (gap < 0.0)
+from gosta.statistics.dispersion import LEAST_SQUARE, distance, sign
 
 
 @statistic(

@@ -12,6 +12,11 @@ LEAST_SQUARE = (
 )
 
 
+def sign(gap: float) -> float:
+    """Return −1, 0 or 1."""
+    return 1.0 * (gap > 0.0) - 1.0 * (gap < 0.0)
+
+
 def distance(x: Observation, y: Observation, start: int, stop: int) -> float:
     """Return the Euclidean distance in the coordinates from start to stop, exclusive."""
     total = 0.0

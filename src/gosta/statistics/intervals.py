@@ -27,7 +27,7 @@ import numpy as np
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Means, Numbers, RowSums, Statistic, apply_to_rows, as_tuple
-from gosta.statistics.student import student_quantile
+from gosta.statistics.distributions import student_quantile
 
 NEGLIGIBLE = 1e-9  # share of the range of values: a smaller standard error is none
 ROUNDING = 1e-12  # the same where there is no range, relative to the value

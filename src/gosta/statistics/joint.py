@@ -29,8 +29,7 @@ from gosta.statistics.definition import (
     find,
 )
 from gosta.statistics.intervals import with_mean_products
-from gosta.statistics.user_file import load_statistic
-from gosta.statistics.wanted import parse
+from gosta.statistics.references import load_statistic, parse_references
 
 Chosen = str | Statistic | Sequence[str | Statistic]
 
@@ -65,7 +64,7 @@ def choose(statistics: Chosen, folder: Path | None = None) -> tuple[Member, ...]
     found: list[Member] = []
     for one in given:
         if isinstance(one, str):
-            wanted = [(each, load_statistic(each.name, folder)) for each in parse(one)]
+            wanted = [(each, load_statistic(each.name, folder)) for each in parse_references(one)]
             found += [Member(each.title, statistic, each.columns) for each, statistic in wanted]
         else:
             found.append(Member(find(one).name, one))

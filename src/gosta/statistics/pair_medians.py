@@ -18,8 +18,12 @@ from gosta.runtime import progress
 from gosta.runtime.arrays import Floats
 from gosta.statistics import fast
 from gosta.statistics.definition import PRECISION, PairValues
-from gosta.statistics.orders import mann_whitney_tail, signed_rank_tail
-from gosta.statistics.ties import Ties, mann_whitney_variance
+from gosta.statistics.rank_distributions import (
+    Ties,
+    mann_whitney_tail,
+    mann_whitney_variance,
+    signed_rank_tail,
+)
 
 MOST_SORTED = 2_000_000  # pairs
 # Up to these numbers of rows the ranks of an interval are exact, as scipy's p-values are.

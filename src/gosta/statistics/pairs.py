@@ -248,17 +248,14 @@ def make_loops(
     example: Numbers,
     steps: int,
     work: Callable[[Loops, int, int], object],
-    template: Path = LOOPS,
 ) -> Loops:
-    """Return the functions of a template for a kernel, compiled if numba is installed; `steps` is how often it runs.
+    """Return the functions of loops.py for a kernel, compiled if numba is installed; `steps` is how often it runs.
 
     `work` calls those that will be needed, on no rows, to compile them.
     """
     width = len(as_tuple(example))
     rows = ", ".join("xyz"[: statistic.degree])
-    text = template.read_text(encoding="utf-8") + values_text(
-        example, arguments=f"{rows}, *options"
-    )
+    text = LOOPS.read_text(encoding="utf-8") + values_text(example, arguments=f"{rows}, *options")
     functions: dict[str, Callable[..., Any]] = {"kernel": statistic.kernel}
     if statistic.local is not None:
         text += values_text(statistic.local((1.0,) * width), "local", "local_values", "h")

@@ -7,7 +7,6 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import permutations
 from math import comb
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +25,6 @@ from gosta.statistics.pairs import (
     show,
 )
 
-LOOPS = Path(__file__).with_name(
-    "triples_loops.py"
-)  # read, not imported: its names are defined when it is compiled
 MOST_TRIPLES = 10**11  # that are computed one by one
 TRIPLES_PER_SECOND = 1e8  # of a short kernel on one core, for the estimate in the error message
 TRIPLES_PER_BLOCK = 1 << 22
@@ -66,7 +62,7 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
         loops.module.triples(loops.rows, values, first, last, block)
         return block
 
-    loops = make_loops(statistic, x, example, total, work, LOOPS)
+    loops = make_loops(statistic, x, example, total, work)
     _compare_with_python(statistic, x, options, loops)
     sums, pending = np.zeros((n, width)), deque[tuple[int, int, Future[Floats]]]()
     cores = machine.available_cores()
@@ -116,7 +112,7 @@ def draw(statistic: Statistic, x: Floats, options: Options, sampling: Sampling) 
     def work(loops: Loops, first: int, last: int) -> None:
         loops.module.chosen(loops.rows, values, rows[first:last], out[first:last])
 
-    loops = make_loops(statistic, x, example, count, work, LOOPS)
+    loops = make_loops(statistic, x, example, count, work)
     _compare_with_python(statistic, x, options, loops)
     with progress.bar(f"{statistic.name}, {count:,} triples", count) as advance:
         for first in range(0, count, SAMPLE_BLOCK):

@@ -34,7 +34,7 @@ from gosta.net.node.rows import encoded_names, read_rows
 from gosta.private.policy import POLICY_FILE
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import write_atomically
-from gosta.statistics import user_file
+from gosta.statistics import references
 
 FIRST_PORT = 7400
 MIN_UNPRIVILEGED_PORT, PRIVILEGED_OFFSET = (
@@ -489,7 +489,7 @@ def _update_nodes(folder: Path, before: NetworkConfig, network: NetworkConfig) -
 def shared_files(task: Task, folder: Path) -> list[str]:
     """Return the files of which all nodes have a copy: a user's own statistic, and files that options name."""
     named = [
-        *(str(file) for file, _ in user_file.own_references(task.statistic)),
+        *(str(file) for file, _ in references.own_references(task.statistic)),
         *task.options.values(),
     ]
     return [name for name in named if isinstance(name, str) and name and (folder / name).is_file()]

@@ -19,7 +19,7 @@ from gosta.net.node.rows import layout_of
 from gosta.net.node.source import fingerprint
 from gosta.private.settings import PrivateSettings
 from gosta.runtime.files import write_atomically
-from gosta.statistics.user_file import own_references
+from gosta.statistics.references import own_references
 from gosta.views import numbers
 
 MAX_FORWARDERS = 8  # of a node

@@ -28,10 +28,10 @@ from gosta.private.noise import choose_noise
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches import Layout, check_columns
-from gosta.statistics import user_file
+from gosta.statistics import references
 from gosta.statistics.definition import Statistic
 from gosta.statistics.joint import Member, check_options, choose, why_no_interval
-from gosta.statistics.wanted import parse
+from gosta.statistics.references import parse_references
 
 DEFAULT_NODES, DEFAULT_LEVEL = 8, 0.95
 MIN_SITES = 3  # of private sums
@@ -372,8 +372,8 @@ def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
 def _place_statistic(statistic: str) -> tuple[str, tuple[Path, ...]]:
     """Return the statistics' name in node.toml, and the files to copy into the nodes' folders: a user's own."""
     titles, files = [], dict[Path, None]()
-    for one in parse(statistic):
-        parts = user_file.split_reference(one.name)
+    for one in parse_references(statistic):
+        parts = references.split_reference(one.name)
         title = one.title
         if parts is not None:
             files[parts[0]] = None

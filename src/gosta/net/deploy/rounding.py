@@ -10,7 +10,9 @@ import numpy as np
 from gosta.runtime.arrays import Floats
 
 STEPS_IN_RANGE = 20  # of which a range consists, at most
-ROOM = 2.0**-20  # by which a range around one value is wider than it: see `sketches/making.py`
+ROOM = (
+    2.0**-20
+)  # by which a range around one value is wider than it: see `sketches/layout_builder.py`
 LEAST_DIGITS, MOST_DIGITS = 2, 15  # significant ones
 MAX_SHARE = 0.1  # of the least distance between centres, by which rounding may move one
 

@@ -31,7 +31,7 @@ from gosta.private.policy import POLICY_FILE, read_policy, verdict_to_join
 from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats
 from gosta.statistics.joint import choose
-from gosta.statistics.user_file import own_references
+from gosta.statistics.references import own_references
 
 
 class Source:

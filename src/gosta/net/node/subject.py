@@ -13,12 +13,12 @@ from gosta.private.accounting import Spent
 from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
 from gosta.sketches import Layout
-from gosta.statistics.wanted import parse
+from gosta.statistics.references import parse_references
 
 
 def columns_of(task: Task) -> tuple[str, ...]:
     """Return the columns that a network of rows names: for all statistics, for each, their weights, label and score."""
-    wanted = parse(task.statistic)
+    wanted = parse_references(task.statistic)
     own = [column for one in wanted for column in (*one.columns, one.weights)]
     return tuple(filter(None, dict.fromkeys([*task.columns, *own, task.label, task.score])))
 
@@ -28,7 +28,7 @@ def subject_of(
 ) -> Subject:
     """Return what a site with so many rows, of so many people, is asked to take part in, together with all sites."""
     if task.private is None:
-        wanted = parse(task.statistic)
+        wanted = parse_references(task.statistic)
         names = tuple(one.name.partition("@")[0] for one in wanted)
         return Subject("rows", names, columns_of(task), rows=rows, people=people)
     layout, spent = layout_of(task), list[Spent]()

@@ -1,18 +1,60 @@
-"""Statistics defined in a user's Python file, named FILE.py:NAME."""
+"""The text that names statistics: "auc:risk,kendall-tau@weight:age+risk,mine.py:gap", also in users' files."""
 
 from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from gosta.errors import InputError, unknown
 from gosta.statistics import definition
 from gosta.statistics.definition import Statistic, find
-from gosta.statistics.wanted import parse
 
 _loaded: dict[tuple[Path, bytes], dict[str, Statistic]] = {}
+
+
+class Reference(NamedTuple):
+    """The name of a statistic, and the columns it is to take."""
+
+    title: str  # as it was written
+    name: str  # of the statistic; FILE.py:NAME for one's own; with row weights NAME@COLUMN
+    columns: tuple[str, ...]  # empty: those selected for all statistics
+
+    @property
+    def weights(self) -> str:
+        """The column of weights; empty: rows have none."""
+        return self.name.partition("@")[2]
+
+
+def parse_references(texts: str | Sequence[str]) -> list[Reference]:
+    """Parse NAME or NAME:COLUMN+COLUMN, separated by commas; NAME can be FILE.py:NAME, or NAME@COLUMN with weights.
+
+    >>> [(one.name, one.columns) for one in parse_references("auc,kendall-tau:age+risk")]
+    [('auc', ()), ('kendall-tau', ('age', 'risk'))]
+    >>> parse_references("mine.py:gap:age")
+    [Reference(title='mine.py:gap:age', name='mine.py:gap', columns=('age',))]
+    """
+    given = [texts] if isinstance(texts, str) else texts
+    titles = [title.strip() for text in given for title in text.split(",")]
+    found = [_parse_one(title) for title in titles if title]
+    if not found:
+        raise InputError("statistic is empty: name at least one, such as auc")
+    for title in titles:
+        if not title:
+            raise InputError(f"statistic = {','.join(given)!r} has a comma too many")
+    return found
+
+
+def _parse_one(title: str) -> Reference:
+    name, _, columns = title.partition(":")
+    if name.endswith(".py"):
+        own, _, columns = columns.partition(":")
+        name = f"{name}:{own}" if own else name
+    if title.endswith((":", "+")):
+        raise InputError(f"statistic = {title!r} must end with a column, such as {name}:age")
+    return Reference(title, name, tuple(columns.split("+")) if columns else ())
 
 
 def load_statistic(reference: str, folder: Path | None = None) -> Statistic:
@@ -60,7 +102,11 @@ def own_references(statistics: str) -> list[tuple[Path, str]]:
     >>> own_references("auc,mine.py:gap:age")
     [(PosixPath('mine.py'), 'gap')]
     """
-    return [parts for one in parse(statistics) if (parts := split_reference(one.name)) is not None]
+    return [
+        parts
+        for one in parse_references(statistics)
+        if (parts := split_reference(one.name)) is not None
+    ]
 
 
 def split_reference(reference: str) -> tuple[Path, str] | None:

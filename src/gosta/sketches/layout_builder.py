@@ -17,7 +17,7 @@ from gosta.sketches.definition import Axis, Sketch, find_sketch
 from gosta.sketches.edges import AxisCounts, fine_bins, quantile_edges
 from gosta.sketches.layout import Layout, Part
 from gosta.statistics.definition import Options
-from gosta.statistics.wanted import parse
+from gosta.statistics.references import parse_references
 
 MOST_NUMBERS = 16_384  # in a vector: 128 kB a site
 MANY_STRATA = 32  # from which on a message names them
@@ -88,7 +88,7 @@ def make_layout(
             data = replace(data, declared_classes=tuple(classes))
     known: set[str] = set()
     wishes = []
-    for wanted in parse(statistics):
+    for wanted in parse_references(statistics):
         made = find_sketch(wanted.name)
         known |= option_names(made)
         own = wanted.columns or tuple(columns)
