@@ -40,7 +40,7 @@ from gosta.schedule import Schedule
 from gosta.simulation.engines.compiled.carried import CarriedEngine
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.simulation.engines.gpu import device, make
-from gosta.simulation.engines.gpu.drawing import Edges
+from gosta.simulation.engines.gpu.edges import Edges
 from gosta.statistics import find
 
 SEED = 1

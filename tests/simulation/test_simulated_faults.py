@@ -23,7 +23,7 @@ from gosta.graphs.graph import Graph
 from gosta.graphs.ordering import assortativity, neighbouring_order
 from gosta.protocols.protocol import COPIES
 from gosta.schedule import BLOCK, Failures, Schedule
-from gosta.simulation.drawing import STREAM_SIZE, Drawer
+from gosta.simulation.edges import STREAM_SIZE, EdgeDrawer
 from gosta.simulation.engines.compiled.carried import CarriedEngine
 
 ALL_FAULTS = Faults(loss=0.2, away=0.1, away_for=3.0, partition=(300, 900))
@@ -68,7 +68,7 @@ SEVERAL = load_changing([(RING, 0), (WEIGHTED, 700), ("complete", 20_000), ("rep
 @pytest.mark.parametrize("faults", [None, ALL_FAULTS], ids=["all exchanges", "faults"])
 def test_edges_of_graphs_that_change_are_those_of_the_schedule(faults: Faults | None) -> None:
     failures = [None if faults is None else Failures(faults, 300, 3) for _ in "ab"]
-    drawer, runs = Drawer(SEVERAL, 3, has_shares=True, failures=failures[0]), np.array([0, 3])
+    drawer, runs = EdgeDrawer(SEVERAL, 3, has_shares=True, failures=failures[0]), np.array([0, 3])
     streams, bounds = (
         np.zeros((2, STREAM_SIZE), dtype=np.uint64),
         [0, 1, 5000, BLOCK, 2 * BLOCK + 77],

@@ -36,12 +36,13 @@ from gosta.estimation.placement import Placement
 from gosta.estimation.setting import Setting, protocol_for
 from gosta.graphs.graph import Graph
 from gosta.graphs.tree import with_tree
-from gosta.simulation import drawing as compiled_drawing
+from gosta.simulation import edges as compiled_edges
 from gosta.simulation.engines import reference
-from gosta.simulation.engines.gpu import device, drawing, engine, make
+from gosta.simulation.engines.gpu import device, engine, make
+from gosta.simulation.engines.gpu.edges import Edges
 from gosta.statistics import find
 
-compiled_drawing.PIECE = min(compiled_drawing.PIECE, schedule.BLOCK)  # a part of a block
+compiled_edges.PIECE = min(compiled_edges.PIECE, schedule.BLOCK)  # a part of a block
 
 RNG = np.random.default_rng(3)
 PROTOCOLS = [
@@ -121,7 +122,7 @@ def check_draws() -> None:
         Graph("complete, numbers of 64 bits", 100_000, None),
         with_tree(Graph("complete with a tree", 20, None)),
     ):
-        edges, size = drawing.Edges(graph, 3, True), schedule.BLOCK
+        edges, size = Edges(graph, 3, True), schedule.BLOCK
         drawn, shares = edges.draw(
             device.cuda().to_device(np.array([0, 4])), 1, 2, edges.allocate(4), 0
         )

@@ -50,7 +50,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.errors import InputError, NumericalError
-from gosta.estimation.carried import Host, HostSnapshot, Luggage, means_of
+from gosta.estimation.carried import CarriedMeans, VisitorMemory, VisitorMemorySnapshot, means_of
 from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
 from gosta.estimation.growing_tree import GrowingTree, Place, TreeSnapshot
 from gosta.protocols import Protocol
@@ -92,7 +92,7 @@ class Contribution(NamedTuple):
 
     payload: tuple[
         float, ...
-    ]  # numbers from the protocol's `tell` for each state; an offset or the visitor's luggage
+    ]  # numbers from the protocol's `tell` for each state; an offset or the visitor's carried means
     exchanges: int  # number of exchanges of the node so far
     edge_exchanges: int  # of these, those with this neighbour
     edge_share: float  # share of this neighbour in the node's exchanges
@@ -113,7 +113,7 @@ class NodeSnapshot(NamedTuple):
     halves: bytes
     homes: dict[str, tuple[int, tuple[float, ...]]]
     offset: tuple[float, ...]
-    host: HostSnapshot | None = None  # where visitors carry means
+    visitor_memory: VisitorMemorySnapshot | None = None  # where visitors carry means
     tree: TreeSnapshot | None = None  # where sums are passed on along a tree
 
 
@@ -267,7 +267,9 @@ class Estimator:
         if protocol.visitors:
             own = own._replace(sample=rows.sample(0), correction=(0.0,) * rows.width)
         self.visitors = [own] * protocol.held_visitors
-        self.host = Host(name, own.sample[0], rows.width) if protocol.carries_means else None
+        self.visitor_memory = (
+            VisitorMemory(name, own.sample[0], rows.width) if protocol.carries_means else None
+        )
         self.weights = [
             0.0,
             0.0,
@@ -316,8 +318,8 @@ class Estimator:
         if self.growing is not None:
             payload += self.growing.place(neighbour)
         slot = self.leaving(neighbour, slot)
-        if self.host is not None:
-            payload += self.host.luggage[slot].numbers
+        if self.visitor_memory is not None:
+            payload += self.visitor_memory.carried[slot].numbers
         return Contribution(
             payload,
             self.exchanges,
@@ -329,7 +331,7 @@ class Estimator:
 
     def leaving(self, neighbour: str, slot: int = 0) -> int:
         """Return which visitor leaves in the next exchange with a neighbour: `slot`, unless visitors carry means."""
-        return slot if self.host is None else self.host.leaving(neighbour)
+        return slot if self.visitor_memory is None else self.visitor_memory.leaving(neighbour)
 
     def _told(self, neighbour: str, tick: float) -> tuple[float, ...]:
         """Return the numbers that the node tells a neighbour of its states.
@@ -360,8 +362,8 @@ class Estimator:
     def largest_mean(self) -> float:
         """The largest absolute mean kernel value that the node knows of."""
         recent = [value for seen in self.recent.values() for value in seen[1:]]
-        if self.host is not None:
-            recent += [value for luggage in self.host.luggage for value in luggage.means]
+        if self.visitor_memory is not None:
+            recent += [value for one in self.visitor_memory.carried for value in one.means]
         return max(
             *map(abs, (*self.rows.own_mean, *self.others, *recent)),
             float(np.abs(self.halves).max(initial=0.0)),
@@ -415,8 +417,8 @@ class Estimator:
             inputs["known"] += [1.0] * protocol.counts_rows
         elif "fresh" in protocol.inputs:
             inputs["fresh"] = self._fresh()
-        elif self.host is not None:
-            inputs["change"] = self._receive(self.host, slot, neighbour, theirs)
+        elif self.visitor_memory is not None:
+            inputs["change"] = self._receive(self.visitor_memory, slot, neighbour, theirs)
         payload = theirs.payload
         if self.growing is not None:
             payload, inputs["tree"] = self._take_place(self.growing, neighbour, payload)
@@ -456,10 +458,12 @@ class Estimator:
         elif neighbour != growing.parent:
             growing.sent.pop(neighbour, None)
 
-    def _receive(self, host: Host, slot: int, neighbour: str, theirs: Contribution) -> list[float]:
+    def _receive(
+        self, memory: VisitorMemory, slot: int, neighbour: str, theirs: Contribution
+    ) -> list[float]:
         """Take in a visitor that carries means, and return the changes of the means."""
         visitor, share = theirs.visitor, 1.0 / self.population
-        luggage = Luggage.from_numbers(
+        carried = CarriedMeans.from_numbers(
             theirs.payload[len(self.states) * self.protocol.payload_size :]
         )
 
@@ -469,12 +473,12 @@ class Estimator:
                 for own, mean in zip(visitor.diagonal, means, strict=True)
             )
 
-        return host.receive(
+        return memory.receive(
             slot,
             neighbour,
             visitor.home,
             visitor.sample[0],
-            luggage,
+            carried,
             self.rows.pair_values,
             over_all_rows,
         )
@@ -627,7 +631,7 @@ class Estimator:
         counts, weights = (self.exchanges, self.position), (self.weights[0], self.weights[1])
         recent = {home: tuple(seen) for home, seen in self.recent.items()}
         halves, homes = self.halves.tobytes(), dict(self.homes)
-        host = None if self.host is None else self.host.snapshot()
+        visitor_memory = None if self.visitor_memory is None else self.visitor_memory.snapshot()
         tree = None if self.growing is None else self.growing.snapshot()
         return NodeSnapshot(
             states,
@@ -639,7 +643,7 @@ class Estimator:
             halves,
             homes,
             self.offset,
-            host,
+            visitor_memory,
             tree,
         )
 
@@ -657,8 +661,8 @@ class Estimator:
         self.halves = np.frombuffer(saved.halves).reshape(self.halves.shape).copy()
         self.homes, self.offset = dict(saved.homes), saved.offset
         self.known_rows = sum(rows for rows, _ in self.homes.values())
-        if self.host is not None and saved.host is not None:
-            self.host.restore(saved.host)
+        if self.visitor_memory is not None and saved.visitor_memory is not None:
+            self.visitor_memory.restore(saved.visitor_memory)
         if self.growing is not None and saved.tree is not None:
             self.growing.restore(saved.tree)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gosta.protocols.protocol import Protocol
-from gosta.protocols.running import State, init, read, total_at
+from gosta.protocols.synchronous import State, init, read, total_at
 
 
 def tell(me: State, tick: float) -> tuple[float]:

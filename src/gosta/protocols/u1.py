@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gosta.protocols.protocol import Protocol
-from gosta.protocols.running import State, init, read, tell_nothing, total_at
+from gosta.protocols.synchronous import State, init, read, tell_nothing, total_at
 
 
 def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:

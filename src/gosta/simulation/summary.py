@@ -23,7 +23,7 @@ class ErrorSummary:
         self._target = np.ascontiguousarray(target)
         self._starts = np.array([place.start or 0 for place in places])
         self._scales = np.array([scale_of(target[:, place]) or 1.0 for place in places])
-        text = Path(__file__).with_name("summary_loop.py").read_text(encoding="utf-8")
+        text = Path(__file__).with_name("error_loop.py").read_text(encoding="utf-8")
         compiler.specialise(text, {}, self._trial)
 
     def _trial(self, module: ModuleType) -> None:

@@ -28,8 +28,12 @@ class Checks:
         self._estimator, estimand = estimator, estimator.rows.estimand
         self._bounds: list[list[float]] = payload_bounds(estimand, estimator.protocol).tolist()
         # Numbers of a payload before those that belong to the visitor.
-        luggage = 0 if estimator.host is None else len(estimator.host.luggage[0].numbers)
-        self._told_count = len(self._bounds) - luggage
+        carried_count = (
+            0
+            if estimator.visitor_memory is None
+            else len(estimator.visitor_memory.carried[0].numbers)
+        )
+        self._told_count = len(self._bounds) - carried_count
         self._mean_bounds: list[list[float]] = []  # of what sums are divided by counts
         if estimator.growing is not None:
             self._mean_bounds = mean_bounds(estimand, estimator.protocol).tolist()
@@ -53,7 +57,7 @@ class Checks:
         visitor, estimator = theirs.visitor, self._estimator
         if not wire.is_valid(theirs, len(self._bounds)):
             raise Rejected("malformed", "lengths or numbers of the contribution are out of bounds")
-        if estimator.host is not None and (theirs.rows, visitor.rows) != (1, 1):
+        if estimator.visitor_memory is not None and (theirs.rows, visitor.rows) != (1, 1):
             raise Rejected(
                 "rows",
                 f"it has several rows; {estimator.protocol.name} is for one row at each node",
@@ -73,7 +77,7 @@ class Checks:
                 self._verified.clear()
             self._verified[seal.signature] = visitor
         told = self._told_count
-        if estimator.host is not None:
+        if estimator.visitor_memory is not None:
             self._check_remembered(visitor)
             self._check_means(
                 theirs.payload[told:],
@@ -149,9 +153,9 @@ class Checks:
 
     def _check_remembered(self, visitor: Visitor) -> None:
         """Raise `Rejected` for a visitor that the kernel does not take together with a row that the node remembers."""
-        host, rows = self._estimator.host, self._estimator.rows
-        assert host is not None
-        for home, row in host.remembered.items():
+        memory, rows = self._estimator.visitor_memory, self._estimator.rows
+        assert memory is not None
+        for home, row in memory.remembered.items():
             if home != visitor.home:
                 try:
                     values = rows.pair_values(visitor.sample[0], row)  # cached for the exchange

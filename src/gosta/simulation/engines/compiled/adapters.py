@@ -19,7 +19,7 @@ from gosta.protocols.protocol import MEET_INPUTS
 from gosta.protocols.trial import ALLOWED
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
-from gosta.simulation.drawing import STREAM_SIZE, Drawer
+from gosta.simulation.edges import STREAM_SIZE, EdgeDrawer
 from gosta.simulation.engines.engine import ArrayEngine, Batch, Snapshot, failures_of
 from gosta.statistics import pairs
 
@@ -105,7 +105,7 @@ class LoopEngine(ArrayEngine):
     def compile(self, text: str, functions: Mapping[str, Any], example: Snapshot) -> None:
         """Compile the text of a loop, and what draws the edges."""
         has_shares = "edge_share" in self.protocol.inputs
-        self.drawer = Drawer(
+        self.drawer = EdgeDrawer(
             self.setting.drawn, self.seed, has_shares, failures_of(self.setting, self.seed)
         )
 

@@ -17,7 +17,7 @@ from gosta.simulation.engines.compiled.carried import CarriedEngine
 from gosta.simulation.engines.compiled.one_row import OneRowEngine
 from gosta.simulation.engines.engine import NO_STOPS, Batch, Readings, Snapshot
 from gosta.simulation.engines.gpu import device
-from gosta.simulation.engines.gpu.drawing import FUTURE, DrawnAhead, Edges
+from gosta.simulation.engines.gpu.edges import FUTURE, DrawnAhead, Edges
 
 INTRINSICS = "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, integers_at, is_among, shorts_at, take\n"
 KERNELS = ("advance_side_by_side", "advance_one", "read_runs")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Integers
 from gosta.schedule import BLOCK
-from gosta.simulation import drawing
+from gosta.simulation.edges import NARROW, STREAM_SIZE, entropy_of, loop_text, network_of
 from gosta.simulation.engines.gpu import device
 
 THREADS = 128
@@ -29,20 +29,20 @@ class Edges:
 
     def __init__(self, graph: Graph, seed: int, has_shares: bool) -> None:
         cuda = device.cuda()
-        self.network = drawing.network_of(graph, has_shares)
+        self.network = network_of(graph, has_shares)
         self.has_shares, network = len(self.network.shares) > 1, self.network
         threads = device.SIMULATED_THREADS if device.is_simulated() else THREADS
         constants = {"KIND": network.kind, "THREADS": threads, "IS_COMPLETE": graph.edges is None}
-        per_step = 2 if network.kind == drawing.NARROW else 1
+        per_step = 2 if network.kind == NARROW else 1
         constants |= {
             "HAS_SHARES": self.has_shares,
             "PER_STEP": per_step,
             "TILE": per_step * threads,
         }
-        constants["STREAM_SIZE"] = drawing.STREAM_SIZE
-        text = drawing.loop_text()
+        constants["STREAM_SIZE"] = STREAM_SIZE
+        text = loop_text()
         text += (
-            Path(__file__).with_name("draw_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
+            Path(__file__).with_name("edge_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
         )
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
         self._kernel, self._threads = (
@@ -50,7 +50,7 @@ class Edges:
             threads,
         )
         self._entropy, self._jumps = (
-            cuda.to_device(drawing.entropy_of(seed)),
+            cuda.to_device(entropy_of(seed)),
             cuda.to_device(_jumps(threads)),
         )
         ends = (

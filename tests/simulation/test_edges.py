@@ -11,7 +11,7 @@ from gosta import graphs
 from gosta.graphs.graph import Graph
 from gosta.graphs.tree import with_tree
 from gosta.schedule import BLOCK, Schedule
-from gosta.simulation.drawing import STREAM_SIZE, Drawer
+from gosta.simulation.edges import STREAM_SIZE, EdgeDrawer
 
 RING = graphs.load("watts-strogatz", n=300, seed=0)
 assert RING.edges is not None
@@ -34,7 +34,7 @@ GRAPHS = {
 @pytest.mark.parametrize("seed", [0, 10**50])
 def test_edges_and_shares_are_those_of_the_schedule(name: str, seed: int) -> None:
     graph, runs = GRAPHS[name], np.array([0, 3])
-    drawer = Drawer(graph, seed, has_shares=True)
+    drawer = EdgeDrawer(graph, seed, has_shares=True)
     streams, bounds = (
         np.zeros((2, STREAM_SIZE), dtype=np.uint64),
         [0, 1, 5000, BLOCK, 2 * BLOCK + 77],
@@ -57,7 +57,7 @@ def test_edges_and_shares_are_those_of_the_schedule(name: str, seed: int) -> Non
 
 
 def test_a_stream_continues_anywhere() -> None:
-    drawer, runs = Drawer(RING, 5, has_shares=False), np.array([1])
+    drawer, runs = EdgeDrawer(RING, 5, has_shares=False), np.array([1])
     for first, last in ((BLOCK + 1001, BLOCK + 1500), (3, 9), (9, 20), (2 * BLOCK, 2 * BLOCK + 5)):
         drawn, _ = drawer.draw(np.zeros((1, STREAM_SIZE), dtype=np.uint64), runs, first, last)
         np.testing.assert_array_equal(drawn[0], Schedule(RING, 5, 1).edges(first, last))

@@ -20,7 +20,7 @@ Words = Any  # an array of unsigned integers
 
 STATE, STATE_LOW, STEP, STEP_LOW, HALF, HAS_HALF, DRAWN = range(7)
 
-# Constants, appended by `gosta.simulation.drawing`.
+# Constants, appended by `gosta.simulation.edges`.
 BLOCK: int  # draws in a block
 EDGES: int  # number of the stream of edges of a run
 PIECE: int  # draws at a time, a fraction of a block; they stay in the nearest cache

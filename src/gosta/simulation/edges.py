@@ -16,7 +16,7 @@ from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import BLOCK, EDGES, Failures
 
-STREAM_SIZE, DRAWN = 8, 6  # see draw_loop.py
+STREAM_SIZE, DRAWN = 8, 6  # see edge_loop.py
 POOL_SIZE = 4  # words of a seed, at least
 PIECE = 1 << 12  # draws at a time; they stay in the nearest cache
 
@@ -70,14 +70,14 @@ def entropy_of(seed: int) -> NDArray[np.uint32]:
 
 
 def loop_text() -> str:
-    """Return the text of draw_loop.py with its constants."""
+    """Return the text of edge_loop.py with its constants."""
     constants = {"BLOCK": BLOCK, "EDGES": EDGES, "PIECE": PIECE, "TREE_SHARE": TREE_SHARE}
     constants |= {"NARROW": NARROW, "WIDE": WIDE, "WEIGHTED": WEIGHTED, "TREE": TREE}
-    text = Path(__file__).with_name("draw_loop.py").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("edge_loop.py").read_text(encoding="utf-8")
     return text + "".join(f"{name} = {value!r}\n" for name, value in constants.items())
 
 
-class Drawer:
+class EdgeDrawer:
     """Draws the edges of runs."""
 
     def __init__(

@@ -22,7 +22,7 @@ PER_STEP: int  # numbers drawn from one of the generator's
 THREADS: int
 TILE: int  # numbers drawn by all threads in one step
 
-# Functions and constants of the template of `gosta.simulation.drawing`.
+# Functions and constants of the template of `gosta.simulation.edges`.
 NARROW: int
 WIDE: int
 WEIGHTED: int
