@@ -26,9 +26,8 @@ from gosta.private.settings import PrivateSettings
 SITES, ROWS, FLAPPING = 20, 40, "node-7"
 EVERY_SECONDS, DOWN_SECONDS, EPOCH_SECONDS = 30.0, 5.0, 4.0
 DEADLINE_SECONDS = 600.0  # the default
-MOST_SECONDS = (
-    DOWN_SECONDS + 6.0
-)  # that any result may take: until the site is back, has connected and resumed
+# that any result may take: until the site is back, has connected and resumed
+MOST_SECONDS = DOWN_SECONDS + 6.0
 STEP_SECONDS = 0.02
 
 

@@ -23,9 +23,8 @@ from gosta import schedule
 if "--smoke" in sys.argv:  # before numba is imported, and what takes edges by blocks
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     sys.setswitchinterval(1e-5)  # the simulator polls its threads
-    warnings.simplefilter(
-        "ignore"
-    )  # of products beyond 64 bits, which the generator of numbers is made of
+    # of products beyond 64 bits, which the generator of numbers is made of
+    warnings.simplefilter("ignore")
     schedule.BLOCK = 128
 
 import gosta

@@ -28,9 +28,8 @@ SMOKE_SAMPLES = 3
 LEAST_COVERAGE = 0.92  # 95 % less four standard errors with 1000 samples
 LEAST_COVERAGE_SORTED = 0.88  # docs/explanation/protocols.md says why
 LEAST_COVERAGE_SMOKE = 0.6
-MOST_WIDTH_FACTOR = (
-    1.5  # between the mean widths of nodes' intervals and of those from all rows; not for SORTED
-)
+# between the mean widths of nodes' intervals and of those from all rows; not for SORTED
+MOST_WIDTH_FACTOR = 1.5
 SORTED = "one row per node, sorted, geometric"
 Sample = Callable[[np.random.Generator], dict[str, Floats]]
 
@@ -84,9 +83,8 @@ def coverage(name: str, samples: int, title: str) -> tuple[float, float, float]:
     for seed in range(samples):
         data = sample(np.random.default_rng(seed))
         if title == SORTED:
-            order = np.lexsort(
-                list(data.values())
-            )  # by the last column: the label, where there is one
+            # by the last column: the label, where there is one
+            order = np.lexsort(list(data.values()))
             data, settings = (
                 {column: values[order] for column, values in data.items()},
                 {"graph": left_to_right(seed)},

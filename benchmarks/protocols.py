@@ -613,9 +613,8 @@ def main() -> None:
         )
         print_costs(SYNTHETIC[3:], (20,))
         tiny = Case(SYNTHETIC[3], "complete", 20, is_ordered=False, target=0.05)
-        compare_variants(
-            [tiny], per_node=100, runs=1, engine="reference"
-        )  # which needs no compilation
+        # which needs no compilation
+        compare_variants([tiny], per_node=100, runs=1, engine="reference")
     elif arguments.variants:
         places = (
             ("complete", False),

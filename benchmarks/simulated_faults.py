@@ -37,9 +37,8 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 NODES, LOSS, DOWN_SECONDS = 16, 0.1, 3.0
 NODE_RATE = 4.0  # exchanges that a real node starts in a second, if nothing is in the way
 GOAL, STEP = 0.01, 5  # relative error; exchanges between two looks at it
-MOST_FACTOR = (
-    1.5  # between the exchanges of real and of simulated nodes until they are within the goal
-)
+# between the exchanges of real and of simulated nodes until they are within the goal
+MOST_FACTOR = 1.5
 
 
 def simulated_table(patients: int | None, runs: int) -> None:
@@ -112,10 +111,8 @@ def real(loss: float, has_crashes: bool, runs: int, seconds: int) -> Curve:
             ]
             error = np.abs(np.array(values) / exact - 1).mean()
             now = sum(peer.estimator.exchanges for peer in peers) / 2
-            total, before = (
-                total + (now - before if now >= before else now),
-                now,
-            )  # a new epoch counts from 0
+            # a new epoch counts from 0
+            total, before = (total + (now - before if now >= before else now), now)
             curve.append((total, error))
         network.check()
         found.append(curve)

@@ -8,10 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-LOOPBACK = {
-    "0.0.0.0": "127.0.0.1",
-    "[::]": "::1",
-}  # where to reach a node that listens on all interfaces
+# where to reach a node that listens on all interfaces
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}
 
 
 def main() -> int:

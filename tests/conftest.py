@@ -12,9 +12,8 @@ from commands import command
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100)
 hypothesis.settings.load_profile("fixed")
 
-signal.signal(
-    signal.SIGINT, signal.default_int_handler
-)  # tests send it, and background jobs of shells ignore it
+# tests send it, and background jobs of shells ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 collect_ignore = ["support/fake_node.py", "support/simulated_gpu.py"]  # programs, not modules
 

@@ -40,9 +40,8 @@ def _add_fields(
             items += [f"{name} : {annotation}", f"    {_sentence(field.comment)}"]
     if not items:
         return
-    headings = [
-        k for k in range(1, len(lines)) if lines[k] and set(lines[k]) == {"-"}
-    ]  # the lines below them
+    # the lines below them
+    headings = [k for k in range(1, len(lines)) if lines[k] and set(lines[k]) == {"-"}]
     titles = {lines[k - 1]: k - 1 for k in headings}
     after = min(
         (titles[title] for title in ("Examples", "Notes") if title in titles), default=len(lines)
@@ -74,9 +73,8 @@ def _resolve(
     if (name := homes.get(node["reftarget"])) is not None:
         domain = env.get_domain("py")
         return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
-    is_in_code = (
-        node["reftype"] in ("class", "obj") and "py:module" in node
-    )  # in a signature or a docstring
+    # in a signature or a docstring
+    is_in_code = node["reftype"] in ("class", "obj") and "py:module" in node
     return content if is_in_code else None
 
 
@@ -94,9 +92,8 @@ def _hide_overloads(_app: Sphinx) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     from sphinx.util.inspect import TypeAliasForwardRef
 
-    TypeAliasForwardRef.__repr__ = lambda self: self.name.rpartition(".")[
-        2
-    ]  # as `float | ndarray` shows it
+    # as `float | ndarray` shows it
+    TypeAliasForwardRef.__repr__ = lambda self: self.name.rpartition(".")[2]
     app.connect("builder-inited", _hide_overloads)
     app.connect("autodoc-process-docstring", _add_fields, BEFORE_NUMPYDOC)
     app.connect("autodoc-skip-member", _skip)

@@ -41,9 +41,8 @@ def _command(name: str, command: Any, level: int) -> Iterator[str]:
     yield f"```text\n{name} {' '.join(command.collect_usage_pieces(context))}\n```\n"
     panels: dict[str, list[tuple[str, str]]] = {}
     for one in sorted(command.params, key=lambda one: one.param_type_name):  # arguments first
-        record = one.get_help_record(
-            context
-        )  # how it is written, and what it does; None if it is hidden
+        # how it is written, and what it does; None if it is hidden
+        record = one.get_help_record(context)
         if record is not None:
             title = one.rich_help_panel or f"{one.param_type_name}s"
             panels.setdefault(title, []).append(record)

@@ -14,11 +14,8 @@ import numpy as np
 
 from gosta.errors import InputError
 
-NAMES = (
-    "loss",
-    "away",
-    "partition",
-)  # why an exchange did not take place; the order in which they are counted
+# why an exchange did not take place; the order in which they are counted
+NAMES = ("loss", "away", "partition")
 AWAY_FOR = 10.0  # exchanges, unless another length is given
 
 

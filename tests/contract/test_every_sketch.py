@@ -18,11 +18,8 @@ from gosta.sketches.layout import BITS
 from gosta.statistics import STATISTICS
 
 every = pytest.mark.parametrize("name", SKETCHES)
-RANDOM = {
-    "mean-pairwise-distance",
-    "energy-distance",
-    "mmd",
-}  # the bracket holds with high probability
+# the bracket holds with high probability
+RANDOM = {"mean-pairwise-distance", "energy-distance", "mmd"}
 OPTIONS: dict[str, dict[str, Any]] = {"mmd": {"bandwidth": 1.5}}
 RANGES = {
     "first": (0.0, 4.0),

@@ -63,9 +63,8 @@ def test_svmguide3_of_the_paper() -> None:
     assert (len(data), len(data.features)) == (1260, 21)
     x, signs = data.to_floats(data.features), data.class_signs()
     assert set(signs) == {-1.0, 1.0}
-    np.testing.assert_array_equal(
-        x[1243:], x[1243 - 41 : 1243 - 41 + 17]
-    )  # the test rows repeat training rows
+    # the test rows repeat training rows
+    np.testing.assert_array_equal(x[1243:], x[1243 - 41 : 1243 - 41 + 17])
     direction = x[signs > 0].mean(axis=0) - x[signs < 0].mean(axis=0)
     wanted = sklearn.metrics.roc_auc_score(signs, x @ direction)
     assert gosta.exact(data, "auc") == pytest.approx(wanted, rel=1e-12)

@@ -172,9 +172,8 @@ def cluster() -> Iterator[Any]:
             host="127.0.0.1",
         ) as started,
     ):
-        patch.setattr(
-            backends, "WORKER_TIMEOUT_SECONDS", 180
-        )  # workers that were killed start again at leisure
+        # workers that were killed start again at leisure
+        patch.setattr(backends, "WORKER_TIMEOUT_SECONDS", 180)
         yield started
 
 

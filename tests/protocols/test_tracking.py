@@ -259,13 +259,8 @@ def test_bounds_of_what_nodes_send() -> None:
     assert isinstance(tracking, Protocol)
     assert isinstance(gosta_async, Protocol)
     auc = Estimand(STATISTICS["auc"], np.array([[0.0, 1.0], [1.0, -1.0]]), level=0.9)
-    most = [
-        2,
-        2,
-        1,
-        *(4, 4, 2, 4, 2, 1),
-        *(4, 4, 4),
-    ]  # of means with the first sample's, and of their products
+    # of means with the first sample's, and of their products
+    most = [2, 2, 1, *(4, 4, 2, 4, 2, 1), *(4, 4, 4)]
     assert auc.mean_bounds.tolist() == [[0, high] for high in most]
     assert payload_bounds(auc, gosta_async).tolist() == [[-high, 2 * high] for high in most]
     tau = Estimand(STATISTICS["kendall-tau"], np.eye(2), level=0.9)

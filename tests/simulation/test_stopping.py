@@ -24,9 +24,8 @@ def test_expected_error_of_a_node() -> None:
     assert (stopping.expected_errors(still[1:], times[: len(still) - 1]) == np.inf).all()
     assert (stopping.expected_errors(still, times[: len(still)]) == 0).all()
     moved = [*still[:-1], np.array([[1.0], [1.1], [0.0]])]
-    kept = 0.75 ** np.arange(
-        stopping.MIN_CHANGES
-    )  # of each change, 1/4 is forgotten at every reading
+    # of each change, 1/4 is forgotten at every reading
+    kept = 0.75 ** np.arange(stopping.MIN_CHANGES)
     change = 2.5 * 0.1 / np.sqrt(kept.sum()) / 1.1
     assert stopping.expected_errors(moved, times[: len(moved)]) == pytest.approx(
         [0.0, change, np.inf]

@@ -74,9 +74,8 @@ def test_variance_and_covariance_at_real_nodes(ratio: float) -> None:
 def test_mmd_far_from_zero() -> None:
     rng = np.random.default_rng(2)
     label = np.arange(80) % 2
-    x = (
-        np.round(8 * (rng.normal(size=80) + label)) * 4.0
-    )  # differences that floats near 10¹⁵ have exactly
+    # differences that floats near 10¹⁵ have exactly
+    x = np.round(8 * (rng.normal(size=80) + label)) * 4.0
     near, far = (gosta.exact({"x": x + offset, "label": label}, "mmd") for offset in (0.0, 1e15))
     assert far == pytest.approx(near, rel=1e-10)
 
@@ -155,10 +154,8 @@ def test_whole_numbers_that_floats_round_are_refused() -> None:
             gosta.exact({"x": column}, "variance")
     assert gosta.exact({"x": np.array([1, 2**53 - 1, 3])}, "gini-mean-difference") > 1e15
     assert gosta.exact({"x": ["1", "1e17", "3"]}, "gini-mean-difference") > 1e15
-    classes = {
-        "x": [1.0, 2.0, 3.0, 4.0],
-        "label": [large, large, 5, 5],
-    }  # names of classes are no numbers
+    # names of classes are no numbers
+    classes = {"x": [1.0, 2.0, 3.0, 4.0], "label": [large, large, 5, 5]}
     assert gosta.exact(classes, "auc") in (0.0, 1.0)
 
 
@@ -377,9 +374,8 @@ def test_brackets_of_shares_are_certain_where_differences_of_large_counts_are_sm
         gap = max(abs(a * n - b * m) for a, b in zip(positive, negative, strict=True))
         check_counts("kolmogorov-smirnov", counts, Fraction(gap, m * n))
     for _ in range(300):
-        counts = np.zeros(
-            (4, int(rng.choice([4, 20, 60]))), dtype=np.int64
-        )  # censored and events, of both classes
+        # censored and events, of both classes
+        counts = np.zeros((4, int(rng.choice([4, 20, 60]))), dtype=np.int64)
         counts[rng.choice([1, 3], counts.shape[1] - 1), np.arange(counts.shape[1] - 1)] = 1
         counts[[0, 2], -1] = int(10 ** rng.uniform(2, 6.5)), rng.integers(1, 3)
         check_counts("log-rank", counts, log_rank(counts.tolist()))

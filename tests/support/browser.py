@@ -67,9 +67,8 @@ class Browser:
         os.close(theirs_out)
         self._in, self._out, self._rest, self._last = ours_in, ours_out, b"", 0
         self.requests: list[str] = []  # addresses of all that was loaded
-        self.problems: list[
-            str
-        ] = []  # errors of scripts, warnings of the console, violations of the page's policy
+        # errors of scripts, warnings of the console, violations of the page's policy
+        self.problems: list[str] = []
         target = self._call("Target.createTarget", {"url": "about:blank"}, "")["targetId"]
         attached = self._call("Target.attachToTarget", {"targetId": target, "flatten": True}, "")
         self._session = attached["sessionId"]

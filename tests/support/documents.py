@@ -150,14 +150,12 @@ class Reader:
             and time.monotonic() < end
         ):
             time.sleep(0.2)
-            code, output = run(
-                text
-            )  # as a reader does, who waits for what a command before has changed
+            # as a reader does, who waits for what a command before has changed
+            code, output = run(text)
         expected = 2 if command.output.startswith("gosta: ") else 0
         assert code == expected, f"$ {command.text}\n{output}exit code {code}"
-        prints_tables = text.startswith(
-            "gosta network up"
-        )  # every five seconds; documents show the last one
+        # every five seconds; documents show the last one
+        prints_tables = text.startswith("gosta network up")
         assert agrees(command.output, output, is_part=prints_tables), (
             f"$ {command.text}\n{output}\nis shown as\n{command.output}"
         )

@@ -21,9 +21,8 @@ from gosta.net.transport.base import Link
 
 NETWORK = "0123456789abcdef"
 Sent = Iterable[wire.AnyMessage | bytes]
-Attack = Callable[
-    ["HostileNode", str, wire.AnyMessage], Sent
-]  # what it sends instead of a message to a neighbour
+# what it sends instead of a message to a neighbour
+Attack = Callable[["HostileNode", str, wire.AnyMessage], Sent]
 
 
 def make_trusts(

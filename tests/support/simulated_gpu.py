@@ -24,9 +24,8 @@ else:
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     sys.setswitchinterval(1e-5)  # the simulator polls its threads
     schedule.BLOCK = 64  # before other modules take it
-    warnings.simplefilter(
-        "ignore"
-    )  # numpy warns of products beyond 64 bits, which the generator is made of
+    # numpy warns of products beyond 64 bits, which the generator is made of
+    warnings.simplefilter("ignore")
 
 import gosta
 from gosta import graphs, protocols

@@ -32,10 +32,8 @@ class SumNetwork(VirtualNetwork):
     """Nodes that contribute to private sums, each with its rows, policy and keys."""
 
     node_type = SumNode
-    journal_options: ClassVar[Mapping[str, Any]] = {
-        "keep_exchanges": 0,
-        "secure_delete": True,
-    }  # as in service.py
+    # as in service.py
+    journal_options: ClassVar[Mapping[str, Any]] = {"keep_exchanges": 0, "secure_delete": True}
 
     def __init__(
         self,
@@ -53,9 +51,8 @@ class SumNetwork(VirtualNetwork):
         names = [f"node-{k}" for k in range(len(parts))]
         self.policies = dict.fromkeys(names, OPEN_POLICY) | dict(policies or {})
         self.agreed = dict.fromkeys(names, Agreements())
-        self.file_columns = (
-            file_columns  # names of the columns of all files; none: those of the sums
-        )
+        # names of the columns of all files; none: those of the sums
+        self.file_columns = file_columns
         self.declared = declared  # rows of each site in the member list
         self.keys = {
             name: Ed25519PrivateKey.from_private_bytes(name.encode().ljust(32)) for name in names

@@ -155,10 +155,8 @@ class VirtualNetwork:
         **task_fields: Any,
     ) -> None:
         self.clock, self.rng, self.schedule = VirtualClock(), Random(seed), list(schedule)
-        self.loss, self.late = (
-            loss,
-            late,
-        )  # shares of messages that are lost for good, or arrive late
+        # shares of messages that are lost for good, or arrive late
+        self.loss, self.late = (loss, late)
         self.memory, self.messages = MemoryNetwork(self.clock, LATENCY_SECONDS), 0
         self.fault = faults.combine(
             faults.numbered(

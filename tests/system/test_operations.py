@@ -157,9 +157,8 @@ def known_labels(rows: Processes, sums: Processes) -> dict[str | None, set[str]]
         found.setdefault(name, set(by_prometheus)).update(
             key for labels in samples for key, _ in labels
         )
-    found["gosta_rejected_total"] |= {
-        "reason"
-    }  # nothing was rejected, and sums with noise have no bracket
+    # nothing was rejected, and sums with noise have no bracket
+    found["gosta_rejected_total"] |= {"reason"}
     for name in ("gosta_sums_low", "gosta_sums_high"):
         found[name] |= found["gosta_sums_value"]
     return found

@@ -136,9 +136,8 @@ def test_messages_pass_whole_through_a_forwarder(run: Run) -> None:
         (to_b,), (to_a,) = sites.handlers["a"].links, sites.handlers["b"].links
         assert to_b.via == to_a.via == forwarding.order("ab", "fg")[0]
         assert sites.forwarded == [("a", "b", None)] or sites.forwarded == [("b", "a", None)]
-        messages = [
-            os.urandom(1 + 40_000 * k % 262_144) for k in range(40)
-        ]  # more than all buffers hold
+        # more than all buffers hold
+        messages = [os.urandom(1 + 40_000 * k % 262_144) for k in range(40)]
         for message in messages:
             for link in (to_a, to_b):
                 await until(partial(link.send, message))
@@ -258,9 +257,8 @@ def check_records(stream: bytes) -> None:
 class Liar(Forwarder):
     """A member that does not forward, but speaks TLS itself with one of the two, in the name of the other."""
 
-    contexts: tuple[
-        ssl.SSLContext, ssl.SSLContext
-    ]  # of a client and of a server, with its own certificate
+    # of a client and of a server, with its own certificate
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext]
     greets_as = "a"
 
     async def _forward(self, *pair: Waiting) -> None:
@@ -693,10 +691,8 @@ def test_networks_with_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> 
     )
     assert code == 0
     assert "dial out only  node-1, node-2" in out
-    reached = {
-        "node-0": f"a.example:{port}",
-        "node-3": f"[::1]:{port + 4}",
-    }  # with the two others on one machine
+    # with the two others on one machine
+    reached = {"node-0": f"a.example:{port}", "node-3": f"[::1]:{port + 4}"}
     everybody = {
         "node-0": reached["node-0"],
         "node-1": "",
@@ -788,9 +784,8 @@ def test_enrolment_of_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> N
         {"a": "a.example:443", "c": ""},
         {"a": "a.example:443"},
     )
-    call(
-        "node", "request", net / "invitation.json", tmp_path / "b", "--address", "b.example:7400"
-    )  # it moved
+    # it moved
+    call("node", "request", net / "invitation.json", tmp_path / "b", "--address", "b.example:7400")
     assert "new address" in sign("b")
     assert places(tmp_path / "b")[:2] == ("0.0.0.0:7400", "b.example:7400")
     assert places(tmp_path / "c") == ("", "", {"a": "a.example:443", "b": "b.example:7400"}, {})
@@ -903,12 +898,10 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
         spaces.ip("internet", "link", "set", "bridge", "up")
         for k, name in enumerate(("open", "router", "first", "second", "proxy")):
             spaces.wire(name, f"10.77.0.{10 + k}/24", "internet")
-        spaces.wire(
-            "inside", "192.168.7.2/24", "router", "192.168.7.1/24"
-        )  # nobody else has a way there
-        spaces.wire(
-            "proxied", "10.78.0.2/24", "proxy", "10.78.0.1/24"
-        )  # which has no way anywhere else
+        # nobody else has a way there
+        spaces.wire("inside", "192.168.7.2/24", "router", "192.168.7.1/24")
+        # which has no way anywhere else
+        spaces.wire("proxied", "10.78.0.2/24", "proxy", "10.78.0.1/24")
         spaces.ip("first", "route", "add", "blackhole", "10.77.0.13/32")
         spaces.ip("second", "route", "add", "blackhole", "10.77.0.12/32")
         hosts = ("10.77.0.10", "10.77.0.11", "outbound", "outbound", "outbound")

@@ -112,9 +112,8 @@ def test_gap_equals_networkx_and_the_dense_solver(seed: int, weighted: bool) -> 
     other.add_weighted_edges_from(
         (int(i), int(j), w) for (i, j), w in zip(graph.edges, weights, strict=True)
     )
-    theirs = nx.laplacian_spectrum(other)[1] / (
-        2 * weights.sum()
-    )  # its iterative solvers can miss the second mode
+    # its iterative solvers can miss the second mode
+    theirs = nx.laplacian_spectrum(other)[1] / (2 * weights.sum())
     dense = np.linalg.eigvalsh(plain_laplacian(graph))[1] / 2
     assert theory.spectral_gap(graph) == pytest.approx(dense, rel=1e-8)
     assert theory.spectral_gap(graph) == pytest.approx(theirs, rel=1e-8)

@@ -106,9 +106,8 @@ def trace() -> Trace:
 def test_an_overview_shows_the_network_before_and_after(trace: Trace) -> None:
     before, after, curves = overview([trace], ["carried-means"]).figure.axes[:3]
     estimates = trace.estimates.values[0]
-    first = np.searchsorted(
-        trace.iterations, 75
-    )  # when nodes have taken part in an exchange, on average
+    # when nodes have taken part in an exchange, on average
+    first = np.searchsorted(trace.iterations, 75)
     for ax, checkpoint in ((before, first), (after, -1)):
         (nodes,) = collections(ax, PathCollection)
         np.testing.assert_allclose(nodes.get_array(), estimates[checkpoint] / trace.target - 1)
@@ -160,9 +159,8 @@ def frames(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> list[Image
 
 
 def frame_count(trace: Trace) -> int:
-    return int(
-        (trace.iterations >= 7.5).sum()
-    )  # from when a tenth of the nodes have taken part in an exchange
+    # from when a tenth of the nodes have taken part in an exchange
+    return int((trace.iterations >= 7.5).sum())
 
 
 def test_an_animation_has_a_frame_for_each_checkpoint(

@@ -56,9 +56,8 @@ def make_command(function: Callable[..., None]) -> Callable[..., None]:
             print(interrupts.MESSAGE, file=sys.stderr)
             raise typer.Exit(interrupts.EXIT_CODE) from None
         finally:
-            signal.signal(
-                signal.SIGINT, handler
-            )  # commands ignore it while they save what an interruption left
+            # commands ignore it while they save what an interruption left
+            signal.signal(signal.SIGINT, handler)
 
     plain: list[inspect.Parameter] = []
     for name, one in parameters.items():

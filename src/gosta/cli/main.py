@@ -142,9 +142,8 @@ def main() -> None:
     except MemoryError:
         reason = "not enough memory; use fewer rows or columns"
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # no message at exit about the closed pipe
+        # no message at exit about the closed pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:  # such as a full disk under the standard output
         reason = error.strerror or str(error)

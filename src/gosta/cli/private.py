@@ -61,9 +61,8 @@ def run_private(
             raise InputError(f"{name} is for exchanges of rows; leave it out with --private")
     table, settings = rows.select(rows.load(data)), private.settings()
     assert settings is not None
-    check_settings(
-        msgspec.structs.replace(settings, strata={})
-    )  # values of strata may be taken from the data
+    # values of strata may be taken from the data
+    check_settings(msgspec.structs.replace(settings, strata={}))
     if private.bins is None:
         settings = msgspec.structs.replace(
             settings, bins=suggested_bins(len(table), settings.epsilon)

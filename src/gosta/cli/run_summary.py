@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 Record = dict[str, Any]
-NOTABLE_WIDENING = (
-    1.1  # of the nodes' intervals by the error of gossip: from here on a line says so
-)
+# of the nodes' intervals by the error of gossip: from here on a line says so
+NOTABLE_WIDENING = 1.1
 
 
 def record(trace: Trace) -> Record:
@@ -80,9 +79,8 @@ def record(trace: Trace) -> Record:
     elif parts and "interval" in parts[0]:
         found["interval"] = parts[0]["interval"]
     if info.has_tables and not trace.value_names:
-        found["local_values"] = list(
-            info.local_values[0]
-        )  # by node, from its own rows alone; None: not defined
+        # by node, from its own rows alone; None: not defined
+        found["local_values"] = list(info.local_values[0])
     if until is not None:
         stopped = data["stopped"].values > 0
         errors = data["median"].values[runs, at][stopped[runs]]  # of the median node
@@ -137,12 +135,10 @@ def _parts(trace: Trace, runs: Any, at: Any) -> list[Record]:
             part |= {"error": float(errors.mean()), "spread": float(errors.std(axis=1).mean())}
             part["relative"] = bool(size[k] > 0)
         if info.level is not None:
-            low, high = (
-                _finite(by_value(end)[k].mean()) for end in ("low", "high")
-            )  # means over nodes and runs
-            all_rows = tuple(
-                map(_finite, info.pooled_intervals[k])
-            )  # both ends, from all rows in one place
+            # means over nodes and runs
+            low, high = (_finite(by_value(end)[k].mean()) for end in ("low", "high"))
+            # both ends, from all rows in one place
+            all_rows = tuple(map(_finite, info.pooled_intervals[k]))
             part["interval"] = {
                 "level": info.level,
                 "low": low,

@@ -39,15 +39,8 @@ HEADING = (
     "difference",
 )
 SEVERAL_HEADING = (*HEADING[:6], "statistic", *HEADING[6:])
-DISPENSABLE = (
-    "rows",
-    "epoch",
-    "difference",
-    "error",
-    "interval",
-    CERTAIN,
-    "sites",
-)  # left out first on a narrow terminal
+# left out first on a narrow terminal
+DISPENSABLE = ("rows", "epoch", "difference", "error", "interval", CERTAIN, "sites")
 EXPLANATION = (
     "estimate, interval: over the rows of so many sites, the interval with the error; exchanges: in this epoch",
     "error: relative error that the node expects; difference: largest one from a neighbour's estimate",
@@ -189,9 +182,8 @@ def _sums_row(view: View) -> tuple[str, ...]:
     state, status = _state(view), view.status
     if status is None or status.sums is None:
         return (view.name, state, *[numbers.NONE] * (len(SUMS_HEADING) - 2))
-    of = f" of {status.sites:,}" * (
-        status.sites_seen <= status.sites
-    )  # sites of an old result may be gone
+    # sites of an old result may be gone
+    of = f" of {status.sites:,}" * (status.sites_seen <= status.sites)
     first, value, bracket, interval = (
         _first_result(status),
         numbers.NONE,

@@ -32,9 +32,8 @@ class Entry(NamedTuple):
 
     content: str
     make: Callable[..., Data]
-    takes: Literal["", "path", "size"] = (
-        ""  # arguments of `make`: an optional file of the user's, or n and seed
-    )
+    # arguments of `make`: an optional file of the user's, or n and seed
+    takes: Literal["", "path", "size"] = ""
 
     @property
     def summary(self) -> str:
@@ -64,9 +63,8 @@ DATASETS = {
     "survival": Entry("lifetimes, partly censored, and a risk score", synthetic.survival, "size"),
 }
 DEFAULT_SIZE = 1000
-BYTES_PER_ROW = (
-    250  # the columns and the working memory of a statistic (kendall-tau's: 243, measured)
-)
+# the columns and the working memory of a statistic (kendall-tau's: 243, measured)
+BYTES_PER_ROW = 250
 
 
 def load(
@@ -276,9 +274,8 @@ def _from_memory(source: Any) -> Data:
     elif pandas is not None and isinstance(source, pandas.Series):
         source = {str(source.name if source.name is not None else 0): source}
     elif type(source).__module__.startswith("polars") and hasattr(source, "iter_columns"):
-        source = {
-            column.name: column for column in source.iter_columns()
-        }  # Arrow would lose the order of an Enum
+        # Arrow would lose the order of an Enum
+        source = {column.name: column for column in source.iter_columns()}
     elif is_arrow(source):
         pa = require("pyarrow", "data", "reading Arrow data")
         try:

@@ -50,28 +50,21 @@ class Data:
     score: str | None = None  # the column of scores
     by: str | None = None  # the column of the sites that hold the rows
     weights: str | None = None  # the column of the rows' weights
-    features: tuple[
-        str, ...
-    ] = ()  # a row's coordinates; by default all columns but label, score, by, weights, files
-    default_columns: tuple[
-        str, ...
-    ] = ()  # for statistics that need fewer columns than there are, in this order
-    has_selected_columns: bool = (
-        False  # by the user: then `features` are used, never `default_columns`
-    )
+    # a row's coordinates; by default all columns but label, score, by, weights, files
+    features: tuple[str, ...] = ()
+    # for statistics that need fewer columns than there are, in this order
+    default_columns: tuple[str, ...] = ()
+    # by the user: then `features` are used, never `default_columns`
+    has_selected_columns: bool = False
     drop_missing: bool = False  # whether rows with missing or infinite values are left out; otherwise they are an error
-    declared_classes: tuple[
-        Any, ...
-    ] = ()  # all classes in order, if declared beforehand; the rows need not have all
-    is_partial: bool = (
-        False  # whether other sites have more rows: then too few for a value are allowed
-    )
-    files: str | None = (
-        None  # the column of the files that the rows were read from, if there are several
-    )
-    has_header: bool | None = (
-        None  # whether a file's first line was taken for the names of its columns; None: no file
-    )
+    # all classes in order, if declared beforehand; the rows need not have all
+    declared_classes: tuple[Any, ...] = ()
+    # whether other sites have more rows: then too few for a value are allowed
+    is_partial: bool = False
+    # the column of the files that the rows were read from, if there are several
+    files: str | None = None
+    # whether a file's first line was taken for the names of its columns; None: no file
+    has_header: bool | None = None
     doubts: tuple[str, ...] = ()  # about how a file was read, each with the way out
     # The columns that were read so far, in that order.
     used_columns: dict[str, None] = field(

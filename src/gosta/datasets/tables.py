@@ -44,18 +44,16 @@ class Table(NamedTuple):
     """The content of a file."""
 
     columns: Columns
-    has_header: bool | None = (
-        None  # whether its first line was taken for names; None: the format says so itself
-    )
+    # whether its first line was taken for names; None: the format says so itself
+    has_header: bool | None = None
     doubts: tuple[str, ...] = ()  # about how it was read, each with the way out
 
 
 class Format(NamedTuple):
     """How files are to be read, where their content does not say it."""
 
-    sep: str | None = (
-        None  # between values; None: the one of comma, semicolon, tab and bar that gives most columns
-    )
+    # between values; None: the one of comma, semicolon, tab and bar that gives most columns
+    sep: str | None = None
     decimal: str = "."  # sign of decimals
     encoding: str = "utf-8"
     header: str = "auto"  # whether the first line holds names: yes, no, or auto (no, if it holds numbers only)

@@ -92,9 +92,8 @@ class ValueFunction:
         def centres(kernel_means: Floats) -> Floats:
             return centre_values(self.statistic, kernel_means, self.n, self.values)
 
-        both = (
-            self.statistic.both_first
-        )  # the value does not depend on it if it was added, as the last
+        # the value does not depend on it if it was added, as the last
+        both = self.statistic.both_first
         slopes = gradients(centres, means[:, :width], width - 1 if both == width - 1 else None)[
             :, 0
         ]
@@ -142,13 +141,11 @@ class Estimand:
     statistic: Statistic
     x: Floats = field(repr=False)  # encoded rows, n × d
     options: Mapping[str, Any] = field(default_factory=dict)
-    level: float | None = (
-        None  # confidence level of the nodes' intervals; set it by `with_interval`
-    )
+    # confidence level of the nodes' intervals; set it by `with_interval`
+    level: float | None = None
     data: str = ""  # name of the data, for messages and titles
-    _scatters: dict[bytes, float] = field(
-        default_factory=dict, init=False, repr=False
-    )  # see `scatter`
+    # see `scatter`
+    _scatters: dict[bytes, float] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.statistic.require_mean()
@@ -538,9 +535,8 @@ def mean_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
     if protocol.averages_moments:
         return np.array([(-np.inf, np.inf)] * estimand.moment_count)
     means = estimand.mean_bounds
-    low, high = (
-        np.vstack([means, [0.0, 1.0]]) if protocol.carries_means else means
-    ).T  # last, the share of rows
+    # last, the share of rows
+    low, high = (np.vstack([means, [0.0, 1.0]]) if protocol.carries_means else means).T
     is_bounded = np.isfinite(high - low) & np.isfinite(protocol.overshoot)
     with np.errstate(invalid="ignore"):  # infinite ranges
         margin = np.where(is_bounded, protocol.overshoot * (high - low), np.inf)

@@ -61,16 +61,13 @@ from gosta.statistics.definition import apply_to_rows, as_floats
 
 MAX_SAMPLE_ROWS = 8  # rows in a visitor
 RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node
-MIN_RECENT_HOMES = (
-    512  # homes kept apart by a node with several rows: all of them, in most networks of tables
-)
-MAX_CACHED_NUMBERS = (
-    1 << 21
-)  # kernel means of visitors that are cached, because visitors return: 16 MiB
+# homes kept apart by a node with several rows: all of them, in most networks of tables
+MIN_RECENT_HOMES = 512
+# kernel means of visitors that are cached, because visitors return: 16 MiB
+MAX_CACHED_NUMBERS = 1 << 21
 MAX_CACHED_VISITORS = 256  # samples of the node's own rows that are cached for the same reason
-MAX_CACHED_PAIRS = (
-    256  # rows whose kernel values are cached, because a message is checked before it is used
-)
+# rows whose kernel values are cached, because a message is checked before it is used
+MAX_CACHED_PAIRS = 256
 
 Sample = tuple[tuple[float, ...], ...]
 
@@ -81,18 +78,16 @@ class Visitor(NamedTuple):
     home: str  # name of the node whose rows they are
     rows: int  # number of rows at home
     sample: Sample
-    correction: tuple[
-        float, ...
-    ]  # mean over pairs of rows at home, minus that of the sample with rows at home
+    # mean over pairs of rows at home, minus that of the sample with rows at home
+    correction: tuple[float, ...]
     diagonal: tuple[float, ...]  # mean kernel value of rows at home with themselves
 
 
 class Contribution(NamedTuple):
     """The part of a node in an exchange, as it is sent."""
 
-    payload: tuple[
-        float, ...
-    ]  # numbers from the protocol's `tell` for each state; an offset or the visitor's carried means
+    # numbers from the protocol's `tell` for each state; an offset or the visitor's carried means
+    payload: tuple[float, ...]
     exchanges: int  # number of exchanges of the node so far
     edge_exchanges: int  # of these, those with this neighbour
     edge_share: float  # share of this neighbour in the node's exchanges
@@ -270,18 +265,14 @@ class Estimator:
         self.visitor_memory = (
             VisitorMemory(name, own.sample[0], rows.width) if protocol.carries_means else None
         )
-        self.weights = [
-            0.0,
-            0.0,
-        ]  # rows of the visitors that were folded in; with `local`, for each half
+        # rows of the visitors that were folded in; with `local`, for each half
+        self.weights = [0.0, 0.0]
         self.others = [0.0] * rows.width  # mean kernel value with rows of other nodes
-        self.recent: dict[
-            str, list[float]
-        ] = {}  # visits and mean kernel values by home, oldest first
+        # visits and mean kernel values by home, oldest first
+        self.recent: dict[str, list[float]] = {}
         self.halves = np.zeros((2, rows.count if self.local is not None else 0, rows.width))
-        self.homes = {
-            name: (rows.count, rows.mean_diagonal)
-        }  # rows and mean diagonal of each home met
+        # rows and mean diagonal of each home met
+        self.homes = {name: (rows.count, rows.mean_diagonal)}
         self.known_rows = rows.count  # at these homes together
         self._population = population
         # In the spanning tree, where the protocol uses one and it is known from the start; or the node's place in one
@@ -605,9 +596,8 @@ class Estimator:
         share = self.rows.count / self.population
         others = first + self._second_share * (second - first)
         means = share * self.rows.estimand.own_row_means + (1.0 - share) * others
-        return (
-            means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]
-        )  # the second is that of weights
+        # the second is that of weights
+        return means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]
 
     def _local(self, others: Floats) -> Floats:
         """Apply `local` to each row's mean over all rows in the textbook's normalisation, for several sets of means."""

@@ -59,9 +59,8 @@ class GrowingTree:
     def __init__(self, name: str) -> None:
         self.root, self.distance, self.parent = priority_of(name), 0.0, ""
         self.sent: dict[str, Sums] = {}  # what present and former parents have counted of this node
-        self.received: dict[
-            str, Sums
-        ] = {}  # what this node has counted of present and former children
+        # what this node has counted of present and former children
+        self.received: dict[str, Sums] = {}
 
     @property
     def neighbours(self) -> set[str]:

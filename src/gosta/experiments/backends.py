@@ -60,9 +60,8 @@ def run_local(tasks: Iterator[Task[Result]], workers: int) -> Results[Result]:
         initializer=_ignore_interrupts,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # about tasks abandoned after an interruption, and idle workers
+        # about tasks abandoned after an interruption, and idle workers
+        warnings.simplefilter("ignore")
         with _children_without_interrupts():
             results = parallel(joblib.delayed(_compute_numbered)(task) for task in tasks)
         try:
@@ -112,9 +111,8 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
             f"scheduler = {scheduler!r}: no Dask scheduler answers there ({_line(error)})"
         ) from None
     for name in ("distributed.client", "distributed.batched"):
-        logging.getLogger(name).setLevel(
-            logging.CRITICAL
-        )  # errors are reported in one line instead
+        # errors are reported in one line instead
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with client:
         _check_workers(client, scheduler)
         pending: dict[Any, Task[Result]] = {}
@@ -129,10 +127,8 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
             future = next(finished)
             task = pending.pop(future)
             try:
-                return (
-                    task,
-                    future.result(),
-                )  # where its worker died since, this waits until it is computed again
+                # where its worker died since, this waits until it is computed again
+                return (task, future.result())
             except distributed.KilledWorker:
                 return task, WORKER_DIED
             except CANCELLED:

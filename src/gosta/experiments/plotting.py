@@ -190,9 +190,8 @@ def _draw_panel(ax: Any, here: pd.DataFrame, layout: Layout, colours: dict[str, 
         )
     elif layout.against == ITERATIONS:
         if (here["error"] > 0).any():
-            is_log = (here["spacing"] == "log") | here[
-                "until"
-            ].notna()  # nodes that stop are read in equal ratios
+            # nodes that stop are read in equal ratios
+            is_log = (here["spacing"] == "log") | here["until"].notna()
             set_scales(ax, here["relative"].all(), is_log.all())
     else:
         _set_number_axis(ax, here, layout)

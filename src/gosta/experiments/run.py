@@ -65,9 +65,8 @@ def run_study(
     engines.find(engine)
     if engine == "gpu" and backend == "local":
         gpu.check_available()
-    require(
-        "pandas", "sim", "sweeps"
-    )  # now: Ctrl-C during the import would leave half a module behind
+    # now: Ctrl-C during the import would leave half a module behind
+    require("pandas", "sim", "sweeps")
     results = ResultFolder(Path(folder))
     missing = [job for job in study.jobs if results.read(job) is None]
     for job in missing:

@@ -134,12 +134,8 @@ KEYS = {
     ),
 }
 AXES = tuple(name for name, key in KEYS.items() if key.is_axis)
-NAMED = (
-    "data",
-    "statistic",
-    "graph",
-    "protocol",
-)  # axes whose values are names of something that has to be loaded
+# axes whose values are names of something that has to be loaded
+NAMED = ("data", "statistic", "graph", "protocol")
 EXCLUSIVE = [("iterations", "iterations_per_node"), ("seed", "seeds")]
 
 
@@ -180,12 +176,10 @@ def setting_text(name: str, value: Any) -> str:
 class Job:
     """One combination of settings, from which its numbers follow."""
 
-    settings: Mapping[
-        str, Any
-    ]  # by the names of `KEYS`; data, statistic, graph and protocol by theirs; None: not set
-    content: Mapping[
-        str, str
-    ]  # digests of what the user's names stand for: when a file changes, its jobs run again
+    # by the names of `KEYS`; data, statistic, graph and protocol by theirs; None: not set
+    settings: Mapping[str, Any]
+    # digests of what the user's names stand for: when a file changes, its jobs run again
+    content: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Any:
         return self.settings.get(name)
@@ -201,9 +195,8 @@ class Job:
         return describe(self.settings)
 
 
-Loaded = Mapping[
-    tuple[str, str], Any
-]  # values of `NAMED` by setting and name, where workers possibly cannot load them
+# values of `NAMED` by setting and name, where workers possibly cannot load them
+Loaded = Mapping[tuple[str, str], Any]
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-NUMBERS = (
-    "error",
-    "spread",
-    "units",
-    "estimate",
-    "exact",
-    "low",
-    "high",
-)  # that vary with the checkpoint
+# that vary with the checkpoint
+NUMBERS = ("error", "spread", "units", "estimate", "exact", "low", "high")
 
 
 class SweepResult:

@@ -17,16 +17,8 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".edges")
-HEADINGS = {
-    "source",
-    "target",
-    "from",
-    "to",
-    "src",
-    "dst",
-    "node1",
-    "node2",
-}  # words that are not taken for nodes
+# words that are not taken for nodes
+HEADINGS = {"source", "target", "from", "to", "src", "dst", "node1", "node2"}
 
 
 def read(path: str | Path) -> Graph:

@@ -10,21 +10,18 @@ MAX_ESTIMATE = 1e250  # a mean of products of kernel values; rows with larger on
 MAX_COUNT = 2**53  # integers up to here are exact in a float and in JSON
 MAX_ROWS = 2**40  # at one node
 MAX_NAME_CHARACTERS = 64
-SECONDS_PER_EPOCH = (
-    10.0  # an epoch's number is at most that of such intervals since 1970; no node starts more
-)
+# an epoch's number is at most that of such intervals since 1970; no node starts more
+SECONDS_PER_EPOCH = 10.0
 MAX_HOMES = 100_000  # nodes whose visitors one node keeps apart
 MAX_ROWS_FACTOR = 2  # a home may have so many times the rows that it declared in the member list
 MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify again
-MAX_TOLD_FACTOR = (
-    1e18  # a mean may be so many times the product of the largest numbers that were seen, where
-)
+# a mean may be so many times the product of the largest numbers that were seen, where
+MAX_TOLD_FACTOR = 1e18
 # a statistic has no range: far beyond what honest sites with different rows tell
 MAX_SUMS = 16_384  # numbers in a vector of private sums: half of the largest message
 MAX_STATEMENTS = 16_384  # of private sums in one epoch: sixteen for each of 1,000 participants
-UNDECLARED_ROWS = (
-    100_000  # that a member of private sums can contribute whose member list declares no number
-)
+# that a member of private sums can contribute whose member list declares no number
+UNDECLARED_ROWS = 100_000
 
 
 def max_kernel_value(degree: int) -> float:

@@ -39,10 +39,8 @@ MAX_LIST_BYTES = 1 << 22  # 10,000 members take half of it
 MAX_MEMBERS = 10_000
 MAX_REVOKED = 20_000
 MAX_AUTHORITIES = 4  # the current one, the next one while it is replaced, and room for an intermediate one of each
-LIST_PURPOSE, NODE_PURPOSE = (
-    b"gosta member list\0",
-    b"gosta node\0",
-)  # signed with the data: one purpose each
+# signed with the data: one purpose each
+LIST_PURPOSE, NODE_PURPOSE = (b"gosta member list\0", b"gosta node\0")
 
 Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]  # 32 bytes: a public key
 ShortText = Annotated[str, Meta(max_length=100)]
@@ -97,9 +95,8 @@ class OpenTrust:
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     key: Hex32  # its Ed25519 public key
-    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = (
-        0  # that it declared, in private sums a bound; 0: not declared
-    )
+    # that it declared, in private sums a bound; 0: not declared
+    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = 0
 
 
 class MemberList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -108,12 +105,10 @@ class MemberList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
     statistic: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]  # fingerprint of what is computed
     policy: Annotated[dict[ShortText, Text], Meta(max_length=50)]  # what is computed, in words
     members: Annotated[tuple[Member, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
-    revoked: Annotated[
-        tuple[Hex32, ...], Meta(max_length=MAX_REVOKED)
-    ] = ()  # keys that no member may have
-    authorities: Annotated[
-        tuple[Pem, ...], Meta(max_length=MAX_AUTHORITIES)
-    ] = ()  # certificates that ca.pem holds
+    # keys that no member may have
+    revoked: Annotated[tuple[Hex32, ...], Meta(max_length=MAX_REVOKED)] = ()
+    # certificates that ca.pem holds
+    authorities: Annotated[tuple[Pem, ...], Meta(max_length=MAX_AUTHORITIES)] = ()
 
     @functools.cached_property
     def keys(self) -> Mapping[str, bytes]:

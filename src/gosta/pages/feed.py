@@ -14,12 +14,10 @@ import msgspec
 
 from gosta.runtime.http import make_event
 
-MAX_POINTS = (
-    360  # of the history; from then on, the older half has every second one of its points removed
-)
-MAX_POINT_VALUES = (
-    256  # nodes × quantities; beyond that, the history has the values of all nodes together only
-)
+# of the history; from then on, the older half has every second one of its points removed
+MAX_POINTS = 360
+# nodes × quantities; beyond that, the history has the values of all nodes together only
+MAX_POINT_VALUES = 256
 MAX_LOG_LINES = 200
 
 
@@ -83,9 +81,8 @@ class Moment(msgspec.Struct, frozen=True):
     facts: tuple[tuple[str, str], ...]  # of all nodes together: name, text
     totals: tuple[Value, ...]  # each quantity over all nodes
     nodes: tuple[NodeState, ...]
-    edges: tuple[
-        str, ...
-    ]  # state of each edge: "connected", "connected via node-3", "not connected", ...
+    # state of each edge: "connected", "connected via node-3", "not connected", ...
+    edges: tuple[str, ...]
     activity: tuple[int, ...]  # of each edge: a count that grows
     missing: tuple[str, ...]  # nodes whose rows are in no node's estimate
     partly_missing: int  # nodes whose rows are in some estimates only

@@ -31,9 +31,8 @@ class Scene(msgspec.Struct, frozen=True):
     title: str
     subtitle: str
     quantities: tuple[str, ...]
-    exact: tuple[
-        float, ...
-    ]  # of each quantity; where each node has a target of its own, their mean
+    # of each quantity; where each node has a target of its own, their mean
+    exact: tuple[float, ...]
     scales: tuple[float, ...]  # what errors are relative to; 1 where they are absolute
     is_relative: tuple[bool, ...]  # of each quantity
     has_own_targets: bool  # whether each node has a target of its own

@@ -27,9 +27,8 @@ class Spent(NamedTuple):
     law: str  # of the noise: "laplace" or "gaussian"
     epsilon: float
     delta: float = 0.0
-    rows_per_person: int = (
-        1  # rows that one person has at most: privacy of a person is that of so many rows at once
-    )
+    # rows that one person has at most: privacy of a person is that of so many rows at once
+    rows_per_person: int = 1
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:

@@ -34,22 +34,19 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     statistics: tuple[str, ...] = ()  # allowed ones: names, or fingerprints of layouts; empty: all
     columns: tuple[str, ...] = ()  # allowed ones; empty: all
-    modes: tuple[Mode, ...] = (
-        "private",
-    )  # rows: rows leave; private: sums do; noisy: only sums with noise do
+    # rows: rows leave; private: sums do; noisy: only sums with noise do
+    modes: tuple[Mode, ...] = ("private",)
     min_rows: int = 10  # of this site; people, if there is a column of persons
     min_sites: int = 3  # that take part
     min_share: float = 0.66  # of the members that take part: whoever starts an epoch may leave sites out, and as long
     # as fewer than a third of the members collude, an honest site took part in both of any two totals
-    min_cell: int = (
-        5  # rows of a class in a bin, without noise: smaller bins are merged with neighbours
-    )
+    # rows of a class in a bin, without noise: smaller bins are merged with neighbours
+    min_cell: int = 5
     max_min_cell: int = 50  # the largest min_cell of another member that this site accepts
     min_change: int = 10  # people whose rows must differ before this site contributes other rows than the last time
     max_bins: int = 1024  # of a column
-    epsilon_budget: float = (
-        10.0  # of all releases with noise together; sums without noise are allowed by `modes` alone
-    )
+    # of all releases with noise together; sums without noise are allowed by `modes` alone
+    epsilon_budget: float = 10.0
     delta_budget: float = 1e-5  # with which the budget's epsilon is computed
     releases_per_day: int = 0  # 0: no limit
     person: str | None = None  # the column that says whose row it is; counts are of people then

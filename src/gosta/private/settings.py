@@ -11,10 +11,8 @@ from gosta.errors import InputError
 
 MAX_BINS = 8192  # of a column: with two classes they fill a vector of sums
 MAX_DEADLINE_SECONDS = 7 * 86400.0
-LEAST_BINS, MOST_BINS = (
-    16,
-    64,
-)  # by default; fewer suit only columns that are spread evenly over their range
+# by default; fewer suit only columns that are spread evenly over their range
+LEAST_BINS, MOST_BINS = (16, 64)
 RELEASES_IN_BUDGET = 10  # for which the budget of a new policy.toml is enough
 
 
@@ -22,24 +20,19 @@ class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     """Bins, strata, noise and deadlines of private sums."""
 
     bins: int = 64  # of each column that is binned
-    ranges: dict[
-        str, tuple[float, float]
-    ] = {}  # lowest and highest value by column; "" for columns not named
-    edges: dict[
-        str, tuple[float, ...]
-    ] = {}  # between bins, by column, instead of bins of equal width
+    # lowest and highest value by column; "" for columns not named
+    ranges: dict[str, tuple[float, float]] = {}
+    # between bins, by column, instead of bins of equal width
+    edges: dict[str, tuple[float, ...]] = {}
     find_edges: bool = False  # whether a first sum over bins of equal width finds edges, so that bins hold equally many
-    strata: dict[
-        str, tuple[str | int | float, ...]
-    ] = {}  # values of columns; each combination has results of its own
+    # values of columns; each combination has results of its own
+    strata: dict[str, tuple[str | int | float, ...]] = {}
     epsilon: float | None = None  # of the differential privacy of one release; None: no noise
     delta: float = 0.0
-    colluding: int = (
-        1  # sites that may combine what they know without weakening epsilon and delta for others
-    )
-    deadline_seconds: float = (
-        600.0  # that a site has to join an epoch, and then to contribute; then it is left out
-    )
+    # sites that may combine what they know without weakening epsilon and delta for others
+    colluding: int = 1
+    # that a site has to join an epoch, and then to contribute; then it is left out
+    deadline_seconds: float = 600.0
 
 
 def suggested_bins(rows: int | None, epsilon: float | None) -> int:

@@ -33,9 +33,8 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
     encoding: str  # fingerprint of what their numbers are
     width: int  # numbers in an encoded row
     content: bytes  # the rows, as floats of 64 bits
-    people: tuple[str, ...] | None = (
-        None  # whose row each one is; None: the policy names no column of persons
-    )
+    # whose row each one is; None: the policy names no column of persons
+    people: tuple[str, ...] | None = None
 
     @functools.cached_property
     def x(self) -> Floats:

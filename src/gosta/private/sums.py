@@ -20,7 +20,6 @@ def site_vector(layout: Layout, x: Floats, noise: Noise, random: Random = os.ura
 
 def open_totals(vectors: Iterable[Words], noise: Noise) -> tuple[NDArray[np.int64], Floats]:
     """Return the total of all contributions, in which masks cancel: in grid units, and in units of features."""
-    exact: NDArray[np.int64] = np.array([vector.view(np.int64) for vector in vectors]).sum(
-        axis=0
-    )  # wraps as uint64
+    # wraps as uint64
+    exact: NDArray[np.int64] = np.array([vector.view(np.int64) for vector in vectors]).sum(axis=0)
     return exact, np.asarray(exact / 2.0**noise.bits)

@@ -97,22 +97,17 @@ class Protocol(_Shown):
     tell: Function  # state, tick (and `tree`, if `meet` names it) -> the tuple of numbers that a node sends
     meet: Function  # state, numbers the other sent, `MEET_INPUTS` by name -> the next state
     read: Function  # state, tick -> the estimate
-    visitors: int = (
-        1  # that a node swaps in an iteration, which draws an edge for each, at least one
-    )
+    # that a node swaps in an iteration, which draws an edge for each, at least one
+    visitors: int = 1
     estimates_row_means: bool = False  # instead of the statistic
-    overshoot: float = (
-        inf  # how far a number sent can be beyond the range of the mean, in units of that range
-    )
-    differences: tuple[
-        str, ...
-    ] = ()  # fields of the state that are differences of estimates: see `Moments.shifted`
-    for_moments: Protocol | None = (
-        None  # to use for statistics of plain means, which need no visitors
-    )
-    for_tables: Protocol | None = (
-        None  # to use where nodes hold several rows, or need each row's own mean
-    )
+    # how far a number sent can be beyond the range of the mean, in units of that range
+    overshoot: float = inf
+    # fields of the state that are differences of estimates: see `Moments.shifted`
+    differences: tuple[str, ...] = ()
+    # to use for statistics of plain means, which need no visitors
+    for_moments: Protocol | None = None
+    # to use where nodes hold several rows, or need each row's own mean
+    for_tables: Protocol | None = None
     rule: str = ""
     """Plain name of what nodes do, where it is not the protocol's name: protocols can share rules."""
 
@@ -317,9 +312,8 @@ class CollectingProtocol(_Shown):
     keeps: str  # what a node keeps, in words
     file: str  # of the loop
     arrays: Callable[[int, int], dict[str, Any]]  # n, number of kernel values -> arrays of a run
-    means: Callable[
-        [dict[str, Any], Any], Any
-    ]  # arrays, kernel(x_i, x_i) -> each node's mean over the pairs it holds
+    # arrays, kernel(x_i, x_i) -> each node's mean over the pairs it holds
+    means: Callable[[dict[str, Any], Any], Any]
     sent: Callable[[int, int, int], int]  # iterations, n, numbers in an observation -> numbers sent
     sends: str  # in one iteration, in words
     draws: int = 1  # edges drawn in an iteration

@@ -23,9 +23,8 @@ RARE = 4.0  # edges that fire in less than 1/RARE of a node's exchanges are push
 # so is the share of rows counted (0.6). Where every edge is used ten or more times in a row, and that for ten thousands
 # of exchanges, both exceed any bound (benchmarks/stability.py); nodes draw edges at random.
 OVERSHOOT = 8.0
-SMOOTH = (
-    0.02  # minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
-)
+# minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
+SMOOTH = 0.02
 
 
 Payload = tuple[float]  # `ahead` of the other node

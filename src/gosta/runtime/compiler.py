@@ -85,9 +85,8 @@ def _run(
     module = types.ModuleType(f"gosta_{file.stem}" if file else "gosta_unsaved")
     module.__file__ = str(file or "<gosta>")
     if file:
-        sys.modules[module.__name__] = (
-            module  # numba looks modules up by name when it loads cached code
-        )
+        # numba looks modules up by name when it loads cached code
+        sys.modules[module.__name__] = module
     exec(compile(text, module.__file__, "exec"), vars(module))
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:

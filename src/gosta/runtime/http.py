@@ -24,9 +24,8 @@ MAX_REQUESTS = 32  # at a time; streams of events count
 MAX_STREAMS = 16  # so that status and health are still served
 MAX_WAITING_EVENTS = 16  # that a client has not read yet, before it is disconnected
 STREAM_BUFFER_BYTES = 1 << 20  # of the operating system's and the event loop's buffers
-HEARTBEAT_SECONDS = (
-    10.0  # between comments on a stream without events: proxies close silent connections
-)
+# between comments on a stream without events: proxies close silent connections
+HEARTBEAT_SECONDS = 10.0
 TEXT, EVENTS = "text/plain; charset=utf-8", "text/event-stream"
 HOST_PATTERN = re.compile(
     r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?"
@@ -152,9 +151,8 @@ class Server:
         # nginx does not buffer a response with this header
         writer.write(self._head(200, EVENTS, None, "X-Accel-Buffering: no\r\n"))
         sending = asyncio.ensure_future(events.serve(writer))
-        end = asyncio.ensure_future(
-            reader.read(1)
-        )  # nothing else tells that a client closed a silent stream
+        # nothing else tells that a client closed a silent stream
+        end = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait([sending, end], return_when=asyncio.FIRST_COMPLETED)
         finally:

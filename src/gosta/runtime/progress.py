@@ -116,9 +116,8 @@ def _notebook_bar(
 def _bundle(title: str, text: str, total: float | None, done: float) -> dict[str, str]:
     """Return a bar as HTML, and as plain text for places that do not show it."""
     share = f"{100 * min(1.0, done / total):.0f} %" if total else ""
-    value = (
-        f' max="{total}" value="{done}"' if total else ""
-    )  # without a value, browsers let the bar move
+    # without a value, browsers let the bar move
+    value = f' max="{total}" value="{done}"' if total else ""
     return {
         "text/plain": " ".join(filter(None, (title, share, text))),
         "text/html": f"{escape(title)} <progress{value}></progress> {share} {escape(text)}",

@@ -30,15 +30,13 @@ class HypothesisTest(NamedTuple):
     p_value: float  # probability of a statistic at least as extreme, if there is no effect
     n: int  # number of complete rows
     method: str  # in words
-    values: Mapping[
-        str, float
-    ]  # what was compared, such as the AUC of each score; empty if nothing was
+    # what was compared, such as the AUC of each score; empty if nothing was
+    values: Mapping[str, float]
     effect: Estimate | None = None  # how large it is, with an interval
     effect_name: str = ""  # what that is: the difference of two AUCs, a shift or a slope
     alternative: str = "two-sided"  # what the p-value is against: "two-sided", "less" or "greater"
-    assumed: Mapping[str, Any] = MappingProxyType(
-        {}
-    )  # what the user had not said: see `gosta.statistics.assumptions`
+    # what the user had not said: see `gosta.statistics.assumptions`
+    assumed: Mapping[str, Any] = MappingProxyType({})
     warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
     def _repr_html_(self) -> str:
@@ -97,9 +95,8 @@ class Settings(NamedTuple):
             raise InputError(f"alternative = {self.alternative!r}: {reason}; leave it out")
 
 
-Test = Callable[
-    [Data, Settings, str], HypothesisTest
-]  # its last argument is the name of the statistic
+# its last argument is the name of the statistic
+Test = Callable[[Data, Settings, str], HypothesisTest]
 TESTS: dict[str, Test] = {}
 
 

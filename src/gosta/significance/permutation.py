@@ -19,9 +19,8 @@ from gosta.statistics.exact import value_of_rows
 from gosta.statistics.pairs import kernel_matrix
 
 BATCH = 64  # permutations that are computed at once
-EQUAL = (
-    1e-10  # relative difference up to which two values are taken for the same, rounded differently
-)
+# relative difference up to which two values are taken for the same, rounded differently
+EQUAL = 1e-10
 
 
 @hypothesis_test("energy-distance", "mmd")
@@ -97,9 +96,8 @@ def _values(
 def _matrix_values(statistic: Statistic, x: Floats) -> Callable[[Floats], Floats]:
     """Return a function of columns of samples, n × m, that returns the statistic for each, from one matrix of pairs."""
     n = len(x)
-    matrix = kernel_matrix(
-        statistic, x, {}, np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
-    )  # one is not 0 in each pair
+    # one is not 0 in each pair
+    matrix = kernel_matrix(statistic, x, {}, np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
     if statistic.normalisation == "U":
         np.fill_diagonal(matrix, 0.0)
     row_totals = matrix.sum(axis=1)

@@ -88,9 +88,8 @@ def kendall(data: Data, settings: Settings, name: str) -> HypothesisTest:
     n = len(x)
     tau = value_of_rows(statistic, x, options)
     assert isinstance(tau, float)
-    score = round(
-        float(row_sums(statistic, x, {}).sums[:, 0].sum()) / 2
-    )  # concordant less discordant pairs
+    # concordant less discordant pairs
+    score = round(float(row_sums(statistic, x, {}).sums[:, 0].sum()) / 2)
     first, second = map(Ties.of_column, x.T)
     all_pairs = n * (n - 1) // 2
     discordant = (all_pairs - score) // 2

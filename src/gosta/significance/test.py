@@ -105,9 +105,8 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
         raise InputError(f"seed = {settings.seed!r} must not be negative")
     found = find_test(statistic)
     if statistic in STATISTICS:
-        find(statistic).options_by_part(
-            settings.options
-        )  # an unknown option is reported before the data are encoded
+        # an unknown option is reported before the data are encoded
+        find(statistic).options_by_part(settings.options)
     if by is not None and statistic not in USES_GROUPS:
         groups = ", ".join(sorted(USES_GROUPS))
         raise InputError(

@@ -37,9 +37,8 @@ from gosta.simulation.engines import Batch, Engine, Readings
 from gosta.simulation.summary import ErrorSummary
 from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo
 
-MAX_ESTIMATES = (
-    1 << 26
-)  # estimates kept in memory, half a GiB; beyond that only their summaries are kept
+# estimates kept in memory, half a GiB; beyond that only their summaries are kept
+MAX_ESTIMATES = 1 << 26
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
 MAX_READINGS_BYTES = 64 << 20  # memory for what is read between two evaluations
 FIRST_PORTION = 1 << 8  # exchanges, over all runs, after which the time that they take is known
@@ -47,10 +46,8 @@ MAX_GROWTH = 32  # of a portion, in exchanges and in readings, over the one befo
 PORTION_SECONDS = 0.1  # between two moments in which Ctrl-C is noticed and progress reported
 EVALUATED_AT_ONCE = 1 << 17  # numbers: a MiB, which stays in the cache of a core
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
-READINGS, READING_TIMES = (
-    "readings",
-    "reading_times",
-)  # names of arrays that a trace with intervals is continued from
+# names of arrays that a trace with intervals is continued from
+READINGS, READING_TIMES = ("readings", "reading_times")
 
 # Dimensions of each result.
 BY_RUN = ("run", "iteration")
@@ -152,9 +149,8 @@ class Runner:
                 previous.resume_data["reached"],
                 previous.data["stopped"],
             )
-        failures = engines.failures_of(
-            setting, info.seed
-        )  # the engine has one of its own, for other threads
+        # the engine has one of its own, for other threads
+        failures = engines.failures_of(setting, info.seed)
         self._schedules = [Schedule(setting.drawn, info.seed, run, failures) for run in range(runs)]
         # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are taken in between.
         has_own_readings = info.level is not None and info.until is None
@@ -162,9 +158,8 @@ class Runner:
             reading_grid(n, int(checkpoints[-1])) if has_own_readings else checkpoints[:0]
         )
         self._readings = [self._kept_readings(run) for run in range(runs)]
-        self._snapshot: dict[str, NDArray[Any]] | None = (
-            None  # of the engine; None: the runs take several batches
-        )
+        # of the engine; None: the runs take several batches
+        self._snapshot: dict[str, NDArray[Any]] | None = None
 
     def _kept_readings(self, run: int) -> deque[tuple[int, Floats]]:
         """Return the last readings of a run that is continued: iterations, and nodes × values."""
@@ -292,9 +287,8 @@ class Runner:
         if not self._readings[run]:
             return np.full((nodes, len(places)), np.inf)
         times, readings = zip(*self._readings[run], strict=True)
-        exchanges = (
-            2 * (protocol.draws * iteration - self._failed(run, iteration).sum()) / nodes
-        )  # of a node
+        # of a node
+        exchanges = 2 * (protocol.draws * iteration - self._failed(run, iteration).sum()) / nodes
         sampled = None if protocol.averages_moments else nodes
         own = ([reading[:, place] for reading in readings] for place in places)
         return np.column_stack(

@@ -29,9 +29,8 @@ from gosta.statistics.joint import Chosen, choose
 
 MAX_COUNT = 1 << 53  # ticks are floats, which count exactly up to here
 ITERATIONS_PER_NODE = 100
-MAX_ITERATIONS_PER_NODE = (
-    10_000  # with `until`: iterations after which nodes that have not stopped are not waited for
-)
+# with `until`: iterations after which nodes that have not stopped are not waited for
+MAX_ITERATIONS_PER_NODE = 10_000
 
 
 def check_run(

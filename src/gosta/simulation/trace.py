@@ -33,9 +33,8 @@ class TraceInfo:
     """Description of a simulation."""
 
     protocol: str
-    protocol_fingerprint: (
-        str  # digest of its functions; empty where they depend on something that cannot be hashed
-    )
+    # digest of its functions; empty where they depend on something that cannot be hashed
+    protocol_fingerprint: str
     draws: int  # edges in an iteration
     averages_moments: bool  # whether nodes averaged moments of their rows instead of kernel values
     statistic: str  # the name of one, or the titles of several, separated by commas
@@ -43,9 +42,8 @@ class TraceInfo:
     options: dict[str, Any]  # of the statistic
     data: str
     graph: str  # its name; where it changes, those of all graphs and when
-    graph_changes: tuple[
-        tuple[int, str], ...
-    ]  # iteration and name of each graph after the first one
+    # iteration and name of each graph after the first one
+    graph_changes: tuple[tuple[int, str], ...]
     graph_period: int | None  # iterations after which the graphs begin again
     homophily: float | None  # requested share of nodes in the order of a column
     assortativity: float | None  # correlation of that column between neighbours
@@ -59,12 +57,10 @@ class TraceInfo:
     # Of each value, what each node computes from its own rows; empty with one row per node.
     local_values: tuple[tuple[float | None, ...], ...]
     level: float | None  # confidence level of the nodes' intervals
-    no_intervals: tuple[
-        str, ...
-    ]  # of each of several statistics, why nodes compute none; empty: they do
-    pooled_intervals: tuple[
-        tuple[float, float], ...
-    ]  # of each value, from all rows in one place; empty: no level
+    # of each of several statistics, why nodes compute none; empty: they do
+    no_intervals: tuple[str, ...]
+    # of each value, from all rows in one place; empty: no level
+    pooled_intervals: tuple[tuple[float, float], ...]
     is_relative: bool  # errors are absolute where the exact value is 0
     runs: int
     seed: int
@@ -330,9 +326,8 @@ class Trace:
         rows["iterations"] = f"{self.iterations[-1]:,}{'' if self.is_complete else ', interrupted'}"
         if "node" not in self.data["target"].dims:  # one for all nodes
             rows["exact value"] = numbers.number(self.data["target"].values.tolist())
-        counts = np.isfinite(self.data["mean"].values).sum(
-            axis=1
-        )  # of the checkpoints that each run reached
+        # of the checkpoints that each run reached
+        counts = np.isfinite(self.data["mean"].values).sum(axis=1)
         if runs := np.flatnonzero(counts).tolist():
             estimates = self.data["estimate"].values[runs, counts[runs] - 1]
             rows["estimate, mean over nodes and runs"] = numbers.number(

@@ -39,15 +39,13 @@ class StratumResult(NamedTuple):
     value: tuple[float, ...]  # several for a curve, with labels
     low: tuple[float, ...]  # the bracket: the value over the rows themselves is between these
     high: tuple[float, ...]
-    is_certified: (
-        bool  # whether that is certain; not with noise, nor where the sketch itself is random
-    )
+    # whether that is certain; not with noise, nor where the sketch itself is random
+    is_certified: bool
     labels: tuple[str, ...]
     rows: float
     clipped: float  # rows with a value beyond the declared range, which counts as its end
-    standard_error: (
-        float | None
-    )  # for the population of which the rows are a sample, and of the noise
+    # for the population of which the rows are a sample, and of the noise
+    standard_error: float | None
     interval: tuple[float, float] | None  # from it, at the level that was asked for
 
 
@@ -453,9 +451,8 @@ def _result(
         )
         ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, values), spread, level)
         interval = (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
-    is_certified = (
-        found.is_certified and noise == 0 and clipped <= 0
-    )  # the bracket is for clipped values
+    # the bracket is for clipped values
+    is_certified = found.is_certified and noise == 0 and clipped <= 0
     if noise == 0 and 0 < clipped < min_cell:
         clipped = float(min_cell)  # few rows must not show
     value, bottom, top = (tuple(part.tolist()) for part in (values, low, high))

@@ -55,9 +55,8 @@ class _Wish(NamedTuple):
     title: str
     made: type[Sketch]
     columns: tuple[str, ...]
-    names: tuple[
-        str, ...
-    ]  # of the numbers of an encoded row that have an axis; of the columns, or "score"
+    # of the numbers of an encoded row that have an axis; of the columns, or "score"
+    names: tuple[str, ...]
     encode_options: dict[str, Any]
     options: Options
     classes: int
@@ -106,9 +105,8 @@ def make_layout(
     if not classes and data is not None and any(wish.has_label for wish in wishes):
         classes = data.class_codes()[1]
     frame = Layout((), label, tuple(classes), _levels(settings, data))
-    final = _check(
-        _final(wishes, settings, frame, {}), settings
-    )  # also where edges are found: of the same size
+    # also where edges are found: of the same size
+    final = _check(_final(wishes, settings, frame, {}), settings)
     wanted_edges = _axes_to_find(wishes, settings, final) if settings.find_edges else {}
     if not wanted_edges:
         return final

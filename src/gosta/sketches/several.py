@@ -290,9 +290,8 @@ def _pairwise(
     if data.by is None:
         return result
     x = statistic.encode_rows(data, options)
-    is_cut = statistic.no_interval == "" and len(x) == len(
-        data
-    )  # else what a row becomes depends on its group
+    # else what a row becomes depends on its group
+    is_cut = statistic.no_interval == "" and len(x) == len(data)
     if data.label in found.columns:
         data = dataclasses.replace(data, declared_classes=tuple(data.class_codes()[1]))
 

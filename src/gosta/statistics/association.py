@@ -112,9 +112,8 @@ def _distance_correlation(m: Means) -> Any:
     if np.any((np.minimum(a, b) > 0) & (np.minimum(a * a, b * b) < LEAST_SQUARE)):
         raise NumericalError("distance-correlation: the numbers are too small; use smaller units")
     value = np.sqrt(np.maximum(covariance, 0.0) / np.sqrt(first) / np.sqrt(second))
-    return np.where(
-        (first <= 0) | (second <= 0), 0.0, value
-    )  # by definition 0, where a part is constant
+    # by definition 0, where a part is constant
+    return np.where((first <= 0) | (second <= 0), 0.0, value)
 
 
 def _unbiased_square(m: Means, n: int) -> float:

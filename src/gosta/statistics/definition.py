@@ -50,17 +50,15 @@ class RowSums(NamedTuple):
     """Kernel values summed over rows."""
 
     sums: Floats  # over the other rows j of kernel(x_i, x_j): n × k
-    diagonal: (
-        Floats | None
-    )  # kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed
+    # kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed
+    diagonal: Floats | None
 
 
 class PairValues(NamedTuple):
     """A number of each pair of rows, by its rank among all."""
 
-    quantile: Callable[
-        [float], float
-    ]  # the least number that so many pairs, or pairs of such weight, do not exceed
+    # the least number that so many pairs, or pairs of such weight, do not exceed
+    quantile: Callable[[float], float]
     total: float  # number of pairs, or their weight
     ranks: Callable[[float], tuple[int, int]]  # those of the ends of an interval, by its level
 
@@ -144,15 +142,12 @@ class Statistic:
     moments: Moments | None = None
     final: Final | None = None
     fast: Callable[[Floats], RowSums | None] | None = None
-    normalisation: Normalisation = (
-        "U"  # the textbook's: "U" leaves pairs (i, i) out, "V" counts them
-    )
+    # the textbook's: "U" leaves pairs (i, i) out, "V" counts them
+    normalisation: Normalisation = "U"
     total: bool = False  # whether the value is the sum over unordered pairs instead of the mean
     sample_index: int | None = None  # in the observation, of the sign that separates two samples
-    bounds: tuple[float, float] = (
-        -np.inf,
-        np.inf,
-    )  # of the value in a population: intervals are clipped there
+    # of the value in a population: intervals are clipped there
+    bounds: tuple[float, float] = (-np.inf, np.inf)
     mean_ranges: tuple[tuple[float, float], ...] = ()
     is_row: Callable[[Observation], bool] | None = None
     # Why there is no interval, such as that `encode` takes from all rows what leaving out a row would change.

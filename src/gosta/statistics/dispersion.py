@@ -7,9 +7,8 @@ from math import inf, sqrt
 from gosta.statistics import encode, fast
 from gosta.statistics.definition import Observation, statistic
 
-LEAST_SQUARE = (
-    1e-280  # squares of numbers that count beside a sum of this size have all their digits
-)
+# squares of numbers that count beside a sum of this size have all their digits
+LEAST_SQUARE = 1e-280
 
 
 def sign(gap: float) -> float:

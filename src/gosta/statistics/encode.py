@@ -13,9 +13,8 @@ from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime.arrays import Booleans, Floats
 
 ROUNDING = 1e-10  # relative, of sums of weights
-MAX_BANDWIDTHS = (
-    1e10  # of values that are divided by the bandwidth: six digits of their differences are left
-)
+# of values that are divided by the bandwidth: six digits of their differences are left
+MAX_BANDWIDTHS = 1e10
 
 
 def value(data: Data) -> Floats:
@@ -158,9 +157,8 @@ def _trimmed_rows(data: Data, share: float) -> tuple[Floats, Booleans]:
     weights, order = _weights(data, x), np.argsort(x[:, 0], kind="stable")
     kept, unit = np.empty(len(x), dtype=np.bool_), weights.sum() / len(x)
     below, above = np.cumsum(weights[order]), np.cumsum(weights[order][::-1])[::-1]
-    counted = (
-        np.minimum(below, above) / unit
-    )  # in rows of mean weight: whole numbers where all weights are equal
+    # in rows of mean weight: whole numbers where all weights are equal
+    counted = np.minimum(below, above) / unit
     whole = np.rint(counted)
     counted = np.where(np.abs(counted - whole) <= ROUNDING * whole, whole, counted)
     kept[order] = counted > share * len(x)

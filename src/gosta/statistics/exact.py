@@ -57,12 +57,10 @@ class Estimate(NamedTuple):
     high: float  # upper end of the interval
     standard_error: float  # of the value, for rows drawn from the population
     level: float  # confidence level of the interval, such as 0.95
-    bracket: tuple[float, float] | None = (
-        None  # from sums in bins: between these is the value over the rows
-    )
-    labels: tuple[
-        str, ...
-    ] = ()  # of a curve from sums in bins: what each of its values is for, such as "before 30"
+    # from sums in bins: between these is the value over the rows
+    bracket: tuple[float, float] | None = None
+    # of a curve from sums in bins: what each of its values is for, such as "before 30"
+    labels: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""
@@ -99,9 +97,8 @@ class Measurement(NamedTuple):
     n: int  # number of complete rows
     columns: list[str]  # that were used, the label last
     normalisation: Normalisation
-    assumed: Mapping[str, Any] = MappingProxyType(
-        {}
-    )  # what the user had not said: see `gosta.statistics.assumptions`
+    # what the user had not said: see `gosta.statistics.assumptions`
+    assumed: Mapping[str, Any] = MappingProxyType({})
     warnings: tuple[str, ...] = ()
 
 

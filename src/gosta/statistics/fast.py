@@ -91,9 +91,8 @@ def distance_correlation(x: Floats, weights: Floats | None = None) -> RowSums | 
     alike = _sweep(
         "products_alike", v, w, np.argsort(v, kind="stable"), np.argsort(w, kind="stable"), counts
     )
-    both = 2 * alike - _products(
-        v, w, weights
-    )  # |ab| is ab where the signs agree and −ab where they do not
+    # |ab| is ab where the signs agree and −ab where they do not
+    both = 2 * alike - _products(v, w, weights)
     squares = _products(v, v, weights), _products(w, w, weights)
     return _zero_diagonal(_gaps(v, weights), _gaps(w, weights), both, *squares)
 

@@ -70,14 +70,10 @@ SCALES: Mapping[str, Scale] = {
     "distance": Scale(lambda v: v, np.ones_like, lambda z: z.clip(0.0)),
 }
 BOUNDED = ("logit", "root")  # scales of values between two bounds
-GROWING = (
-    "root",
-    "distance",
-)  # where standard errors grow with the root of the value, from little at 0
-SKEWED = (
-    "plain",
-    "log",
-)  # where Hall's transformation on the plain scale is better, if the skewness is known
+# where standard errors grow with the root of the value, from little at 0
+GROWING = ("root", "distance")
+# where Hall's transformation on the plain scale is better, if the skewness is known
+SKEWED = ("plain", "log")
 
 
 def interval_ends(
@@ -286,9 +282,8 @@ def _one_sample(m2: Floats, m3: Floats, m4: Floats, trials: Floats, n: int) -> S
     with np.errstate(all="ignore"):
         degrees = 2 * n / np.clip(m4 / m2**2 - 1, 2.0, None)
         degrees = np.clip(np.nan_to_num(degrees, nan=np.inf), 1.0, n - 1.0)
-        skewness = np.clip(
-            m3 / np.maximum(m2, 0.0) ** 1.5 / np.sqrt(n), -1.0, 1.0
-        )  # of n numbers it cannot be more
+        # of n numbers it cannot be more
+        skewness = np.clip(m3 / np.maximum(m2, 0.0) ** 1.5 / np.sqrt(n), -1.0, 1.0)
         return Spread(_root(m2 * 4 * (n - 1) / (n - 2) ** 2), degrees, trials, skewness)
 
 

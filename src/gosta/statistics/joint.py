@@ -268,9 +268,8 @@ def with_locals(joint: JointStatistic, statistics: Sequence[Statistic]) -> Joint
 
 
 def _identity(width: int) -> Any:
-    return eval(
-        f"lambda h: ({', '.join(f'h[{c}]' for c in range(width))},)"
-    )  # written out, as compiled code needs it
+    # written out, as compiled code needs it
+    return eval(f"lambda h: ({', '.join(f'h[{c}]' for c in range(width))},)")
 
 
 def _concatenate(functions: Sequence[Any], parameters: str, calls: Sequence[str]) -> Any:

@@ -16,15 +16,13 @@ from gosta.runtime import compiler, machine, progress
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Numbers, Options, Statistic, as_floats, as_tuple
 
-LOOPS = Path(__file__).with_name(
-    "loops.py"
-)  # read, not imported: its names are defined when it is compiled
+# read, not imported: its names are defined when it is compiled
+LOOPS = Path(__file__).with_name("loops.py")
 COMPILED_ROW = "\nfrom gosta.runtime.observation import row\n"
 PLAIN_ROW = "\n\ndef row(x, i):\n    return x[i]\n"
 ALLOWED = "a kernel can use numbers, x[i], len(x), math, loops and functions that do the same"
-NUMBERS_PER_BLOCK = (
-    1 << 26
-)  # about a tenth of a second: short enough to stop, long enough to hide the threads' cost
+# about a tenth of a second: short enough to stop, long enough to hide the threads' cost
+NUMBERS_PER_BLOCK = 1 << 26
 NUMBERS_PER_TILE = 1 << 13  # columns of a tile stay in the nearest cache
 MOST_EXTREME_COLUMNS = 32  # whose extreme rows are tried before the loop begins
 Result = TypeVar("Result")

@@ -19,9 +19,8 @@ def quadrants(first: Integers, second: Integers, weights: Weights) -> Weights:
     as the weights.
     """
     n = len(first)
-    tree = np.zeros(
-        second.max() + 2, dtype=weights.dtype
-    )  # over ranks of the second column, of the rows passed
+    # over ranks of the second column, of the rows passed
+    tree = np.zeros(second.max() + 2, dtype=weights.dtype)
     passed = np.zeros(len(tree), dtype=weights.dtype)
     out = np.empty(n, dtype=weights.dtype)
     start = 0
@@ -38,9 +37,8 @@ def quadrants(first: Integers, second: Integers, weights: Weights) -> Weights:
                 tree[at] += weights[k]
                 at += at & -at
         if stop == start + 1:
-            out[start] += (
-                out[start] + weights[start]
-            )  # no ties in the first column: not above it are those below and itself
+            # no ties in the first column: not above it are those below and itself
+            out[start] += out[start] + weights[start]
         else:
             for k in range(start, stop):
                 out[k] += 2 * prefix(tree, second[k]) + passed[second[k]]

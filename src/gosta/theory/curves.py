@@ -15,9 +15,8 @@ from gosta.theory.prediction import has_prediction, predicted_errors
 
 MAX_EXPECTED_NODES = 4000  # eigenvectors of more nodes take minutes
 
-NOTABLE_CORRELATION = (
-    0.2  # of neighbours' row means: from here on a sentence says that they are alike
-)
+# of neighbours' row means: from here on a sentence says that they are alike
+NOTABLE_CORRELATION = 0.2
 PREDICTED, EXPECTED, BOUND = "predicted", "expectation", "bound"
 
 

@@ -89,9 +89,8 @@ def expected_estimates(setting: Setting, times: Integers) -> Floats:
         )
         means.append(formula(kernel, modes, times, setting.graph))
     by_time = np.stack(means, axis=-1).swapaxes(0, 1)
-    by_time[np.abs(by_time) < ROUNDING * np.abs(estimand.means)] = (
-        0.0  # a ratio of rounding errors is no estimate
-    )
+    # a ratio of rounding errors is no estimate
+    by_time[np.abs(by_time) < ROUNDING * np.abs(estimand.means)] = 0.0
     return np.stack([setting.values(at) for at in by_time], axis=1)
 
 
@@ -157,9 +156,8 @@ def gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: Graph) -> 
         )
 
     def change(t: float, z: Floats) -> Floats:
-        first = power(
-            probabilities, t - 1
-        )  # the probability that this is the node's first exchange
+        # the probability that this is the node's first exchange
+        first = power(probabilities, t - 1)
         weight = power_sum(probabilities, t) / t
         flow = matrix @ z
         later = (visitors.at(t - 1) - first * own) / np.maximum(1 - first, 1e-300)

@@ -37,9 +37,8 @@ from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary
 
 ESTIMATE, DEBT, COUNTED, MEAN, VISITOR, ROW = range(6)
 SIZE = 6
-PAIRS = [
-    (i, j) for i in range(SIZE) for j in range(i, SIZE)
-]  # the distinct entries of a covariance matrix
+# the distinct entries of a covariance matrix
+PAIRS = [(i, j) for i in range(SIZE) for j in range(i, SIZE)]
 AT = {pair: place for place, pair in enumerate(PAIRS)}
 DUPLICATE = (
     np.array(
@@ -48,14 +47,11 @@ DUPLICATE = (
     * 1.0
 )
 ELIMINATE = (DUPLICATE / DUPLICATE.sum(axis=0)).T
-FIRST_STEP, GROWTH = (
-    0.5,
-    0.06,
-)  # steps of the integration in exchanges of a node, later relative to their number
+# steps of the integration in exchanges of a node, later relative to their number
+FIRST_STEP, GROWTH = (0.5, 0.06)
 GAMMA = 1 - 1 / math.sqrt(2)  # of the two-stage Runge-Kutta rule: stable however fast a mode is
-LAGS = np.append(
-    0.0, np.geomspace(0.05, 1e6, 160)
-)  # exchanges of a node after which a visitor is back
+# exchanges of a node after which a visitor is back
+LAGS = np.append(0.0, np.geomspace(0.05, 1e6, 160))
 
 
 class Growth(NamedTuple):
@@ -135,9 +131,8 @@ class MomentumErrors:
     ) -> None:
         self.source, self.network, self.kernel = source, network, kernel
         rates, counts = network.merged()
-        self.is_single = (
-            counts[0] < 1.5
-        )  # whether the slowest mode is one, along which the rows are known
+        # whether the slowest mode is one, along which the rows are known
+        self.is_single = counts[0] < 1.5
         # The last mode is the mean over all nodes, whose share is 0: it takes no part in means over modes.
         self.rates = np.append(np.minimum(rates * network.n / 4 * network.rarity, 1.0), 0.0)
         self.shares = np.append(counts / network.n, 0.0)
@@ -148,9 +143,8 @@ class MomentumErrors:
         returns = np.exp(-2.0 * self.copies * np.outer(LAGS, self.rates)) @ self.shares - np.exp(
             -self.copies * LAGS
         )
-        self.returns = np.maximum(
-            0.0, returns
-        )  # probability to meet again, beyond that of two random rows
+        # probability to meet again, beyond that of two random rows
+        self.returns = np.maximum(0.0, returns)
         self.covariances = self._first_covariances()
         # By time: the variance over all modes, over the slowest of them, and that of the mean over all nodes.
         self.times: list[float] = []
@@ -162,24 +156,21 @@ class MomentumErrors:
     def _first_covariances(self) -> Floats:
         kernel, found = self.kernel, np.zeros((len(self.rates), len(PAIRS)))
         if self.source is None:
-            found[:-1, AT[ESTIMATE, ESTIMATE]] = (
-                4 * kernel.rows
-            )  # a row is in both places of the kernel
+            # a row is in both places of the kernel
+            found[:-1, AT[ESTIMATE, ESTIMATE]] = 4 * kernel.rows
         else:
             for pair in [
                 (i, j) for i in (MEAN, VISITOR, ROW) for j in (MEAN, VISITOR, ROW) if i <= j
             ]:
-                found[:-1, AT[pair]] = (
-                    kernel.rows
-                )  # the first visitor is a neighbour's or the node's own row
+                # the first visitor is a neighbour's or the node's own row
+                found[:-1, AT[pair]] = kernel.rows
             weights, met = (
                 self.network.paces * self.network.pace_shares,
                 np.ones_like(self.network.paces),
             )
             if self.source is CARRIED:
-                met = np.clip(
-                    self.network.paces, 1.0, REMEMBERED
-                )  # rows that a node remembers in its first exchange
+                # rows that a node remembers in its first exchange
+                met = np.clip(self.network.paces, 1.0, REMEMBERED)
             found[:, AT[MEAN, MEAN]] += kernel.pairs * float(weights @ (1 / met)) / self.copies
         if self.is_single:
             found[0] *= kernel.slowest

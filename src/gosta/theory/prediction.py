@@ -37,9 +37,8 @@ from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary, 
 from gosta.views import html
 from gosta.views.numbers import count
 
-START_WEIGHT = math.exp(
-    -np.euler_gamma
-)  # of the estimate of 0 at the start of GoSta-async, in exchanges of a node
+# of the estimate of 0 at the start of GoSta-async, in exchanges of a node
+START_WEIGHT = math.exp(-np.euler_gamma)
 LATEST = 2.0**53
 FAR_BELOW = 0.2  # of the accuracy: an error below that will not exceed the accuracy again
 SHORT = 1e-5  # rate × time below which exponentials are 1: their differences would lose all digits

@@ -21,13 +21,11 @@ from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
 
-MAX_DENSE_NODES = (
-    2000  # up to which all eigenvalues are computed where they are needed: below half a second
-)
+# up to which all eigenvalues are computed where they are needed: below half a second
+MAX_DENSE_NODES = 2000
 MAX_SMALL_NODES = 500  # up to which all are computed even where the smallest is enough
-MAX_FACTORED_NODES = (
-    10_000  # up to which a sparse graph is factored, which finds the slowest mode everywhere
-)
+# up to which a sparse graph is factored, which finds the slowest mode everywhere
+MAX_FACTORED_NODES = 10_000
 MAX_BLOCK_NODES = 200_000  # beyond which fewer vectors are solved for at once, for memory and time
 LANCZOS_STEPS = 80  # for the density of eigenvalues of large graphs
 MAX_SOLVER_ROUNDS = 60  # of ten iterations each
@@ -157,9 +155,8 @@ def _first_edge(graph: Graph, vectors: Floats) -> tuple[int, int]:
     """Return the first edge whose ends clearly differ along any of some eigenvectors."""
     if graph.edges is None:
         return 0, 1
-    products = (
-        vectors @ vectors.T
-    )  # of these, as of all that is made from them, any others of the space give the same
+    # of these, as of all that is made from them, any others of the space give the same
+    products = vectors @ vectors.T
     (i, j), own = graph.edges.T, products.diagonal()
     squares = own[i] + own[j] - 2 * products[i, j]
     first = int(np.argmax(squares >= CLEAR**2 * squares.max()))

@@ -25,13 +25,11 @@ class KernelMoments(NamedTuple):
 
     rows: float = 0.1278  # variance of row means, u
     pairs: float = 0.3150  # variance of the remainder, r
-    own: float = (
-        -1.0
-    )  # mean deviation of the kernel of a row with itself from the mean kernel value
+    # mean deviation of the kernel of a row with itself from the mean kernel value
+    own: float = -1.0
     start: float = -1.0  # deviation of an estimate before any exchange
-    slowest: float = (
-        1.0  # variance of row means along the network's slowest mode, relative to the average mode
-    )
+    # variance of row means along the network's slowest mode, relative to the average mode
+    slowest: float = 1.0
 
 
 class ErrorMoments(NamedTuple):

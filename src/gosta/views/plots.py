@@ -87,10 +87,8 @@ def shown_figure(width: float, height: float) -> Any:
 def save(figure: Any, path: Path) -> None:
     """Write a figure as PNG, SVG or PDF, according to the file's ending."""
     content, kind = io.BytesIO(), path.suffix[1:].lower()
-    undated = {
-        "svg": {"Date": None},
-        "pdf": {"CreationDate": None},
-    }  # so that a file depends on its content only
+    # so that a file depends on its content only
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(content, format=kind, metadata=undated.get(kind))
     write_atomically(path, content.getvalue())
 
@@ -118,9 +116,8 @@ def draw_curve(
     """
     mean = np.where(curve.mean > 0, curve.mean, np.nan)  # 0 has no place on a logarithmic axis
     every, place = max(1, len(mean) // MARKED), [*MARKERS, curve.protocol].index(curve.protocol)
-    first = (
-        3 * every * place // len(MARKERS) % every
-    )  # so that curves that lie on each other show all their markers
+    # so that curves that lie on each other show all their markers
+    first = 3 * every * place // len(MARKERS) % every
     (line,) = ax.plot(
         curve.x, mean, label=label, color=colour or COLOURS.get(curve.protocol), linewidth=linewidth,
         marker=marker(curve.protocol), markersize=3.5 * linewidth, markevery=(first, every),

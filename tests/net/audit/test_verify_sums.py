@@ -60,9 +60,8 @@ GROUPS = [
     for rows in PAIRS
 ]
 LABEL: dict[str, Any] = {"score": "score", "label": "label", "classes": (0, 1)}
-Mode = tuple[
-    list[Words], dict[str, Any], dict[str, Any]
-]  # rows, settings of private sums, and of the network
+# rows, settings of private sums, and of the network
+Mode = tuple[list[Words], dict[str, Any], dict[str, Any]]
 MODES: dict[str, Mode] = {
     "plain": (PARTS, {}, {}),
     "edges": (PAIRS, {"find_edges": True}, {"statistic": "kendall-tau:first+second"}),
@@ -353,9 +352,8 @@ def chained(entries: list[LogEntry]) -> list[Logged]:
 
 def dropped_entry(case: Case, name: str, rng: np.random.Generator) -> None:
     log = case.logs[name]
-    place = int(
-        rng.integers(len(log) - 1)
-    )  # that the last one is gone shows only beside the journal
+    # that the last one is gone shows only beside the journal
+    place = int(rng.integers(len(log) - 1))
     case.logs[name] = log[:place] + log[place + 1 :]
 
 

@@ -438,9 +438,8 @@ def test_an_opening_is_as_private_as_it_is_charged() -> None:
     """Of 20,000 openings the likelier ones beside a neighbouring table are so by no more than the charge allows."""
     opening = deviations.pad_noise(bits=0, features=1, rows=deviations.LEAST_ROWS)
     sums, other = np.array([9, 0, 4, 7], dtype=np.uint64), np.array([8, 1, 4, 7], dtype=np.uint64)
-    halves = np.hstack(
-        [np.tile([True, False, True, False], (8, 1)), np.eye(8, dtype=bool)]
-    )  # as telling as can be
+    # as telling as can be
+    halves = np.hstack([np.tile([True, False, True, False], (8, 1)), np.eye(8, dtype=bool)])
     draws, opened = 20_000, []
     for vector in (sums, other):
         pads = draw(opening, 8 * draws, np.random.default_rng(3).bytes).reshape(-1, 8)

@@ -28,9 +28,8 @@ SORTED_SHARE = 5  # one run in so many with sorted rows
 CHECKPOINTS = 100
 ERROR = 0.01
 LEAST_FACTOR = 6  # by which exchanges are to be fewer on each network
-FIRST_PER_NODE = (
-    4  # exchanges of a node after which errors are compared; before, few rows are counted
-)
+# exchanges of a node after which errors are compared; before, few rows are counted
+FIRST_PER_NODE = 4
 ON_NETWORKS = "on complete, Watts-Strogatz and grid"
 RANDOM_PAIRS = (
     f"It is so only where the error is below {percent(ERROR)}. There nodes agree with each other, and the remaining "

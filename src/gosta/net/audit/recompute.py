@@ -61,9 +61,8 @@ class Release:
 
     report: SumReport
     peers: Mapping[str, SumPeer]
-    unread: Mapping[str, str] = field(
-        default_factory=dict
-    )  # why the journal of a site could not be read
+    # why the journal of a site could not be read
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> tuple[int, str]:

@@ -14,9 +14,8 @@ class Replay(NamedTuple):
     exchanges: int
     nodes: int
     differing: list[str]
-    waiting: list[
-        str
-    ]  # nodes that wait for the confirmation of their last exchange, and are not compared
+    # nodes that wait for the confirmation of their last exchange, and are not compared
+    waiting: list[str]
 
 
 def replay(journals: Journals) -> Replay:

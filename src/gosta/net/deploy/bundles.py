@@ -24,18 +24,16 @@ from gosta.runtime.files import write_atomically
 INVITATION_FILE, REQUEST_FILE, CSR_FILE = "invitation.json", "request.json", "request.csr"
 MAX_INVITATION_BYTES = 1 << 24  # with the files that the statistic needs
 MAX_REQUEST_BYTES = 1 << 16
-MAX_BUNDLE_BYTES = MAX_LIST_BYTES + (
-    1 << 21
-)  # a member list and the addresses of 10,000 neighbours
+# a member list and the addresses of 10,000 neighbours
+MAX_BUNDLE_BYTES = MAX_LIST_BYTES + (1 << 21)
 
 
 class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a network computes, and the certificate of its authority."""
 
     network: Task
-    files: Annotated[
-        dict[ShortText, bytes], Meta(max_length=20)
-    ]  # that the statistic needs: code, options
+    # that the statistic needs: code, options
+    files: Annotated[dict[ShortText, bytes], Meta(max_length=20)]
     authority: Pem
 
 
@@ -44,16 +42,14 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     network: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
     name: str
-    address: Annotated[
-        str, Meta(max_length=300)
-    ]  # host:port where neighbours reach it; empty: it only dials out
+    # host:port where neighbours reach it; empty: it only dials out
+    address: Annotated[str, Meta(max_length=300)]
     rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)]  # that it declares; 0: not declared
     request: Pem  # the certificate signing request
 
 
-Places = Annotated[
-    dict[str, Annotated[str, Meta(max_length=300)]], Meta(max_length=MAX_MEMBERS)
-]  # name: host:port
+# name: host:port
+Places = Annotated[dict[str, Annotated[str, Meta(max_length=300)]], Meta(max_length=MAX_MEMBERS)]
 
 
 class Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -27,9 +27,8 @@ from gosta.net.transport.tls import load_certificate
 
 AUTHORITY_DAYS = 3650
 NODE_DAYS = 825  # the longest that all TLS libraries accept
-CLOCK_SKEW = timedelta(
-    hours=1
-)  # certificates are valid from an hour ago, as clocks of sites differ
+# certificates are valid from an hour ago, as clocks of sites differ
+CLOCK_SKEW = timedelta(hours=1)
 TLS_USAGES = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
 
 SigningKey = (
@@ -129,9 +128,8 @@ def certify(
     holder, days = certificate_name(name, network), NODE_DAYS
     extensions: list[x509.ExtensionType] = [x509.SubjectAlternativeName([x509.DNSName(holder)])]
     if name == COORDINATOR:
-        days = (
-            AUTHORITY_DAYS  # its certificate is no use in TLS, and lists that it signed stay valid
-        )
+        # its certificate is no use in TLS, and lists that it signed stay valid
+        days = AUTHORITY_DAYS
     else:
         extensions.append(x509.ExtendedKeyUsage(TLS_USAGES))
     signing, cert = load_authority(authority)
@@ -275,9 +273,8 @@ def _sign(
     )
     for extension in (x509.SubjectKeyIdentifier.from_public_key(key), *extensions):
         builder = builder.add_extension(extension, critical=False)
-    is_edwards = isinstance(
-        signing, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
-    )  # hashes by itself
+    # hashes by itself
+    is_edwards = isinstance(signing, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)
     return builder.sign(signing, None if is_edwards else hashes.SHA256()).public_bytes(Encoding.PEM)
 
 

@@ -37,10 +37,8 @@ from gosta.runtime.files import write_atomically
 from gosta.statistics import references
 
 FIRST_PORT = 7400
-MIN_UNPRIVILEGED_PORT, PRIVILEGED_OFFSET = (
-    1024,
-    7000,
-)  # a status page of a node at port 443 is at port 7443
+# a status page of a node at port 443 is at port 7443
+MIN_UNPRIVILEGED_PORT, PRIVILEGED_OFFSET = (1024, 7000)
 RESERVED_NAMES = {
     authority.FOLDER,
     "data.csv",
@@ -138,9 +136,8 @@ def local_nodes(folder: Path) -> list[str]:
 class Change(NamedTuple):
     name: str
     new_edges: tuple[tuple[str, str], ...]
-    remote: tuple[
-        str, ...
-    ]  # neighbours whose folders are not here, so that their node.toml must be edited there
+    # neighbours whose folders are not here, so that their node.toml must be edited there
+    remote: tuple[str, ...]
 
 
 def add(
@@ -309,9 +306,8 @@ def _choose_places(nodes: int, hosts: Sequence[str], port: int) -> list[addresse
         raise InputError(
             f"port = {port}: {nodes} nodes need ports up to {last + 1}; ports go from 1 to 65535"
         )
-    is_trial = any(
-        addresses.is_loopback(address.host) for address in chosen
-    )  # then nodes that only dial out are on this machine too
+    # then nodes that only dial out are on this machine too
+    is_trial = any(addresses.is_loopback(address.host) for address in chosen)
     for address in chosen:
         if (is_trial or address.host != addresses.OUTBOUND) and (taken := _taken(address)):
             raise InputError(f"port {taken} is in use or not permitted; choose another with --port")

@@ -33,9 +33,8 @@ FIXED_SETTINGS = (
     "secure_delete",
 )
 STABLE_POLLS = 2  # at which files must be the same before they are read,
-UNFINISHED_POLLS = (
-    10  # and if the last line of a text file has no end, as in the middle of writing it
-)
+# and if the last line of a text file has no end, as in the middle of writing it
+UNFINISHED_POLLS = 10
 TEXT_SUFFIXES = (".csv", ".tsv", ".toml")
 MISSING = (0, 0)  # size and time of a file that is not there
 
@@ -91,9 +90,8 @@ class FileWatcher:
         )
         if source.fingerprint != node.peer.identity.fingerprint:
             return "restart the node: a file that the statistic needs has changed; all sites need the same"
-        rows = (
-            source.rows
-        )  # before the node uses them: rows that the statistic cannot take are an error
+        # before the node uses them: rows that the statistic cannot take are an error
+        rows = source.rows
         if self._digests() != digests and self._data == data:
             self._handled = ()  # they changed meanwhile: again later
             return ""

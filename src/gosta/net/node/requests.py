@@ -23,10 +23,8 @@ from gosta.runtime.files import write_atomically
 REQUEST_FILE, ANSWER_FILE = "epoch-request", "epoch-answer"
 MAX_BYTES = 4096  # of either file
 ID_BYTES = 8  # of a request, drawn at random and written in hexadecimal digits
-POLL_SECONDS, TIMEOUT_SECONDS = (
-    0.05,
-    10.0,
-)  # of the operator's command; a node looks for requests every second
+# of the operator's command; a node looks for requests every second
+POLL_SECONDS, TIMEOUT_SECONDS = (0.05, 10.0)
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -25,10 +25,8 @@ from gosta.net.transport.base import Link, Loop
 
 TELL_SECONDS = 0.01  # for which new statements are collected, before neighbours are told of them
 SNAPSHOT_SECONDS = 1.0  # after an epoch began or ended
-FIRST_SECONDS = (
-    1.0,
-    3.0,
-)  # until a node starts the first epoch: the member whose name is first, and the others;
+# until a node starts the first epoch: the member whose name is first, and the others;
+FIRST_SECONDS = (1.0, 3.0)
 # the first one does not wait once all its neighbours are connected
 
 
@@ -146,9 +144,8 @@ class SumNode(BaseNode):
         self.journal.append(step.records, (), step.entries)
         self.peer.log.extend(step.entries)
         if step.entries and (error := self._write_head()):
-            self.log(
-                "head not written", reason=error
-            )  # it tells of the entry before: no less is recognised as lost
+            # it tells of the entry before: no less is recognised as lost
+            self.log("head not written", reason=error)
 
     def _write_head(self) -> str:
         """Note where the log ends; return why that is not possible, if it is not."""

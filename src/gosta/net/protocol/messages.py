@@ -128,9 +128,8 @@ class Ping(Message, frozen=True, tag="ping"):
     announcement: Announcement
     receipt: Receipt | None = None
     list_serial: Count = 0  # of the member list that the sender has accepted
-    list_digest: ListDigest = (
-        b""  # of that list: two lists with one serial number show everybody another network
-    )
+    # of that list: two lists with one serial number show everybody another network
+    list_digest: ListDigest = b""
     held: Digest = b""  # of the statements that it has of this epoch, in networks of private sums
 
 

@@ -12,9 +12,8 @@ from gosta.net.protocol.messages import Signed
 from gosta.net.protocol.statements import AnyStatement, Slot
 
 RETRY_SECONDS = 1.0  # until a statement is asked for again
-WINDOW_BYTES = (
-    48 * 1024
-)  # of contributions that a neighbour is asked for at a time: a connection's buffer holds them
+# of contributions that a neighbour is asked for at a time: a connection's buffer holds them
+WINDOW_BYTES = 48 * 1024
 MAX_GIVEN = 20  # times that a neighbour is given the same statement
 
 
@@ -29,9 +28,8 @@ class Pool:
         self._held = b""
         self._offered: dict[str, dict[bytes, None]] = {}  # what a neighbour has and this node lacks
         self._wanted: dict[bytes, tuple[str, float]] = {}  # who was asked for them, and when
-        self._forgers: set[str] = (
-            set()
-        )  # neighbours that gave a statement which its home did not sign
+        # neighbours that gave a statement which its home did not sign
+        self._forgers: set[str] = set()
 
     def insert(self, signed: Signed, slot: Slot | None = None) -> None:
         """Add a statement that was checked, or is this node's own; another slot than its own is for evidence."""

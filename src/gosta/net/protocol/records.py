@@ -100,9 +100,8 @@ class Deviation(NamedTuple):
     """What a site did that no honest site does."""
 
     what: str
-    list_serial: (
-        int  # of the member list at that time: with another one, the coordinator keeps the site
-    )
+    # of the member list at that time: with another one, the coordinator keeps the site
+    list_serial: int
 
 
 class SitesNoted(Record, frozen=True, tag="sites-noted"):

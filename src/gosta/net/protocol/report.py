@@ -25,9 +25,8 @@ from gosta.estimation.stopping import (
 from gosta.runtime.arrays import Floats
 from gosta.statistics.joint import JointStatistic
 
-SUFFICIENT_ERROR = (
-    0.01  # relative; at this, a new epoch's estimate replaces the old one, however good that was
-)
+# relative; at this, a new epoch's estimate replaces the old one, however good that was
+SUFFICIENT_ERROR = 0.01
 
 
 class PartReport(msgspec.Struct, frozen=True):
@@ -46,16 +45,14 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     value: tuple[float, ...]  # of several statistics, one after the other
     low: float | None  # None for several statistics
     high: float | None
-    expected_error: (
-        float | None
-    )  # relative, of gossip, the largest of several; None: too few readings so far
+    # relative, of gossip, the largest of several; None: too few readings so far
+    expected_error: float | None
     fingerprint: str  # of the statistic, the protocol and the members
     sites: int  # whose rows count
     rows: int  # at these sites together
     missing: tuple[str, ...]  # members whose rows do not count
-    value_errors: tuple[
-        float | None, ...
-    ] = ()  # `expected_error` of each value, where the statistic has several
+    # `expected_error` of each value, where the statistic has several
+    value_errors: tuple[float | None, ...] = ()
     statistics: tuple[PartReport, ...] = ()  # each of several
 
     def is_better_than(self, previous: Report | None) -> bool:

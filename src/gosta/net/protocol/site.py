@@ -100,9 +100,8 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     tags: tuple[bytes, ...]  # of the participants' snapshots
     keys: tuple[bytes, ...]  # by which the participants sign
     rows_of: float  # when this site read the rows that it contributed; 0: it took no part
-    parts: tuple[
-        bytes, ...
-    ]  # digests of the participants' contributions, to which all had committed
+    # digests of the participants' contributions, to which all had committed
+    parts: tuple[bytes, ...]
 
 
 def history_of(log: Sequence[LogEntry]) -> list[Past]:

@@ -54,9 +54,8 @@ class Join(Statement, frozen=True, tag="join"):
     """The site takes part, with this key; or it does not."""
 
     key: Key  # its public key of this epoch; empty: it does not take part
-    snapshot: (
-        Digest  # keyed digest of the rows that it contributes: another one whenever these change
-    )
+    # keyed digest of the rows that it contributes: another one whenever these change
+    snapshot: Digest
     nonce: Hash  # SHA-256 of the number that it adds to the beacon
     agrees: bool  # its sums may be computed from the difference of totals with and without it
     min_cell: Count  # bins with fewer rows are merged before anything is shown
@@ -113,9 +112,8 @@ class Refusal(Statement, frozen=True, tag="refusal"):
     """The site does not contribute, by its policy: the epoch has no total."""
 
     roster: StatementId
-    needs: Annotated[
-        tuple[Name, ...], Meta(max_length=MAX_PARTICIPANTS)
-    ]  # sites whose agreement is missing
+    # sites whose agreement is missing
+    needs: Annotated[tuple[Name, ...], Meta(max_length=MAX_PARTICIPANTS)]
 
 
 AnyStatement = Join | Roster | Nonce | Commit | Part | Opening | Refusal

@@ -44,16 +44,12 @@ class Memory(msgspec.Struct, array_like=True):
     contributed: tuple[Contributed, ...] = ()  # earlier contributions, the latest last
     companions: Companions = {}  # sites in totals without noise to which this one contributed
     deviating: dict[str, Deviation] = {}  # sites that did what no honest site does
-    agreeing: tuple[
-        bytes, ...
-    ] = ()  # keys of sites whose last word was that their sums may be computed
-    wasted: dict[
-        str, int
-    ] = {}  # epochs that a site let fail after this one had spent epsilon for them
-    openings: tuple[int, int] = (
-        0,
-        0,
-    )  # a member list's serial number, and how often masks were opened under it
+    # keys of sites whose last word was that their sums may be computed
+    agreeing: tuple[bytes, ...] = ()
+    # epochs that a site let fail after this one had spent epsilon for them
+    wasted: dict[str, int] = {}
+    # a member list's serial number, and how often masks were opened under it
+    openings: tuple[int, int] = (0, 0)
 
     def add_part(self, record: PartMade) -> None:
         """Remember what a contribution shows once it is sent."""
@@ -153,9 +149,8 @@ class Memory(msgspec.Struct, array_like=True):
         if join is not None and join.key and source.trust.keys.get(name) == key:
             return join.agrees
         last = self.companions[key].time if key in self.companions else -inf
-        return (
-            key in self.agreeing or agreed.get(name, -inf) > last
-        )  # an agreement from before it came back is over
+        # an agreement from before it came back is over
+        return key in self.agreeing or agreed.get(name, -inf) > last
 
     def deviants(self, list_serial: int) -> dict[str, str]:
         """Return the sites that deviated since this member list, and how; another list keeps them on purpose."""

@@ -107,9 +107,8 @@ class Journal:
         if not self._read_only:
             if self.path != ":memory:":
                 Path(self.path).chmod(0o600)  # it holds rows of other nodes
-            self._db.execute(
-                "PRAGMA locking_mode = EXCLUSIVE"
-            )  # half the time of a write; others cannot even read
+            # half the time of a write; others cannot even read
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
             self._db.execute(f"PRAGMA secure_delete = {'ON' if self._secure_delete else 'OFF'}")
@@ -246,9 +245,8 @@ class Journal:
                 )
         elif rows:  # one statement is a transaction
             self._db.execute(*insert)
-        self.last_number = (
-            number  # not before: a transaction can fail at its end, when the disk is full
-        )
+        # not before: a transaction can fail at its end, when the disk is full
+        self.last_number = number
         for number, kind, _, _ in rows:
             self._retention.add(number, kind)
         for one in disclosures:

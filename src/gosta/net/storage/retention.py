@@ -13,10 +13,8 @@ from gosta.net.protocol.records import (
 )
 
 STARTED, RECEIPT = tag_of(EpochStarted), tag_of(ReceiptReceived)
-EXCHANGES = (
-    tag_of(ExchangeCompleted),
-    tag_of(ExchangeConfirmed),
-)  # at the initiator and at the receiver
+# at the initiator and at the receiver
+EXCHANGES = (tag_of(ExchangeCompleted), tag_of(ExchangeConfirmed))
 
 
 class Retention:
@@ -24,14 +22,11 @@ class Retention:
 
     def __init__(self, keep_exchanges: int) -> None:
         self._keep_exchanges = keep_exchanges
-        self._stretches: deque[tuple[int, int]] = (
-            deque()
-        )  # the last number and the exchanges of each, in order
+        # the last number and the exchanges of each, in order
+        self._stretches: deque[tuple[int, int]] = deque()
         self._exchanges = self._new_exchanges = 0  # of all stretches; after the last one
-        self._boundary, self._start = (
-            0,
-            0,
-        )  # records up to the first number are not needed, except for the second
+        # records up to the first number are not needed, except for the second
+        self._boundary, self._start = (0, 0)
         self._receipts: list[int] = []  # since the last snapshot, which has them
 
     def add(self, number: int, kind: str) -> None:

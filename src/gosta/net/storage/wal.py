@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
-BIG_ENDIAN, LITTLE_ENDIAN = (
-    0x377F0683,
-    0x377F0682,
-)  # the first number in the file: the byte order of its checksums
+# the first number in the file: the byte order of its checksums
+BIG_ENDIAN, LITTLE_ENDIAN = (0x377F0683, 0x377F0682)
 
 Words = npt.NDArray[np.uint32]
 
@@ -48,9 +46,8 @@ def is_intact(path: Path) -> bool:
         count, FRAME_HEADER_BYTES + page_bytes
     )
     heads = np.ascontiguousarray(frames[:, :FRAME_HEADER_BYTES]).view(">u4")
-    has_salts = (heads[:, 2:4] == header[4:6]).any(
-        axis=1
-    )  # frames without either are of an earlier log
+    # frames without either are of an earlier log
+    has_salts = (heads[:, 2:4] == header[4:6]).any(axis=1)
     for k, (frame, head) in enumerate(zip(frames, heads, strict=True)):
         state = _checksum(
             state, np.concatenate([frame[:8], frame[FRAME_HEADER_BYTES:]]).view(order)

@@ -11,9 +11,8 @@ from gosta.net.transport.base import Handler
 from gosta.net.transport.frames import FrameError, FrameReader, encode_frame
 from gosta.net.transport.tls import describe_error
 
-MAX_GREETING_BYTES = (
-    256  # the first frame: version, name, network, fingerprint; room for later versions
-)
+# the first frame: version, name, network, fingerprint; room for later versions
+MAX_GREETING_BYTES = 256
 MAX_WRITE_BUFFER_BYTES = 64 * 1024  # above this, `send` returns False
 CLOSE_TIMEOUT_SECONDS = 1.0  # for buffered bytes to be sent after `close`
 
@@ -41,9 +40,8 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self) -> None:
         self.neighbour = self.via = ""
         loop = asyncio.get_running_loop()
-        self.greeting: asyncio.Future[bytes] = (
-            loop.create_future()
-        )  # empty if the connection ended without one
+        # empty if the connection ended without one
+        self.greeting: asyncio.Future[bytes] = loop.create_future()
         self.lost: asyncio.Future[None] = loop.create_future()
         self.close_reason = ""  # if closed from this end
         self._handler: Handler | None = None
@@ -84,9 +82,8 @@ class Connection(asyncio.BufferedProtocol):
     # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(
-            "asyncio.Transport", transport
-        )  # uvloop's transports are no subclass of it
+        # uvloop's transports are no subclass of it
+        self.transport = cast("asyncio.Transport", transport)
         self.transport.set_write_buffer_limits(MAX_WRITE_BUFFER_BYTES)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002

@@ -17,9 +17,8 @@ from gosta.errors import InputError
 from gosta.net.addresses import Address, Proxy, is_loopback, parse_proxy
 from gosta.net.transport.tls import describe_error
 
-PROXY_TIMEOUT_SECONDS = (
-    4.0  # for a connection through a proxy, so that it is not the site that does not answer
-)
+# for a connection through a proxy, so that it is not the site that does not answer
+PROXY_TIMEOUT_SECONDS = 4.0
 MAX_RESPONSE_BYTES = 16 * 1024  # of a proxy: status line and headers
 
 

@@ -17,9 +17,8 @@ from random import Random
 
 from gosta.net.transport.base import NO_FORWARDERS, Handler, Link, Loop, Transport
 
-Fault = Callable[
-    [str, str, bytes], Iterable[float]
-]  # sender, receiver, message -> delays; b"" stands for a dial
+# sender, receiver, message -> delays; b"" stands for a dial
+Fault = Callable[[str, str, bytes], Iterable[float]]
 
 
 def loss(probability: float, rng: Random) -> Fault:

@@ -50,9 +50,8 @@ MAX_HANDSHAKES = 64  # at a time; beyond that the oldest is cancelled
 MAX_LINKS_PER_NEIGHBOUR = 4  # beyond that the oldest is closed
 MAX_FORWARDERS_AT_ONCE = 3  # at which a node waits for a neighbour
 NEXT_FORWARDER_SECONDS = 2.0  # after which it waits at one more; at once if one fails
-RETRY_FORWARDER_SECONDS = (
-    5.0  # after which one that failed is asked again, while it waits at others
-)
+# after which one that failed is asked again, while it waits at others
+RETRY_FORWARDER_SECONDS = 5.0
 AVOID_FORWARDER_SECONDS = 600.0  # for which one whose link ended is asked after the others
 
 Result = TypeVar("Result")

@@ -100,9 +100,8 @@ def make_context(files: TlsFiles, protocol: int) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
-    context.verify_flags |= (
-        ssl.VERIFY_X509_PARTIAL_CHAIN
-    )  # the authority can be an intermediate one
+    # the authority can be an intermediate one
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.hostname_checks_common_name = False
     if protocol == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # sessions are never resumed
@@ -110,9 +109,8 @@ def make_context(files: TlsFiles, protocol: int) -> ssl.SSLContext:
         for path in files:
             path.open("rb").close()
         context.load_verify_locations(files.authority)
-        context.load_cert_chain(
-            files.cert, files.key, password=""
-        )  # empty: OpenSSL must not prompt at the terminal
+        # empty: OpenSSL must not prompt at the terminal
+        context.load_cert_chain(files.cert, files.key, password="")
     except ssl.SSLError as error:
         raise InputError(
             f"{files.cert}, its key {files.key} and {files.authority} cannot be used ({describe_error(error)}): "

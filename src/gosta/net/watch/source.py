@@ -53,9 +53,8 @@ class NetworkSource:
         self.folder, self.task = folder, task
         self.views: dict[str, View] = {}
         self._log = LogTail()
-        self._counts: dict[
-            tuple[str, str], tuple[Any, int]
-        ] = {}  # of each edge: what it was, and how often it changed
+        # of each edge: what it was, and how often it changed
+        self._counts: dict[tuple[str, str], tuple[Any, int]] = {}
         self._rates: deque[tuple[float, int]] = deque()
         self._rejections: dict[tuple[str, str, str], Rejection] = {}
 
@@ -210,10 +209,8 @@ class NetworkSource:
         for status in live:
             for one in status.rejections[:MAX_REJECTIONS]:
                 sender = one.neighbour or "a connection"
-                at, is_late = (
-                    round(now - one.seconds),
-                    one.reason == "late",
-                )  # messages of an earlier epoch
+                # messages of an earlier epoch
+                at, is_late = (round(now - one.seconds), one.reason == "late")
                 new = Rejection(status.node, sender, one.reason, one.count, at, one.detail, is_late)
                 old = self._rejections.get((new.node, sender, one.reason))
                 found[new.node, sender, one.reason] = (

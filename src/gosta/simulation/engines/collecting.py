@@ -50,9 +50,8 @@ class CollectingEngine(ArrayEngine, ScheduledEngine[Snapshot]):
 
     def homes_of(self, arrays: Snapshot) -> Integers:
         runs = len(next(iter(arrays.values())))
-        return np.zeros(
-            (runs, self.setting.estimand.n, 0), dtype=np.int64
-        )  # copies are sent, nothing travels
+        # copies are sent, nothing travels
+        return np.zeros((runs, self.setting.estimand.n, 0), dtype=np.int64)
 
     def advance_run(
         self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int

@@ -56,15 +56,12 @@ rule: Callable[..., Any]  # `meet` and `tell` of the protocol
 weight_of: Callable[[float, float], float]
 rate_of: Callable[[float, float], float]
 add_values: Callable[[Values, Values], Values]
-new_means: Callable[
-    [Row, Values, float, float], Values
-]  # visitor, sum and number of kernel values, weight
-changes_of: Callable[
-    [Row, Values, Row, float, float], Values
-]  # visitor, means, diagonal, share of own rows, rate
-shares_of: Callable[
-    [Values, float], Changes
-]  # changes of one of COPIES visitors, and whether it is counted now
+# visitor, sum and number of kernel values, weight
+new_means: Callable[[Row, Values, float, float], Values]
+# visitor, means, diagonal, share of own rows, rate
+changes_of: Callable[[Row, Values, Row, float, float], Values]
+# changes of one of COPIES visitors, and whether it is counted now
+shares_of: Callable[[Values, float], Changes]
 
 
 def exchange(

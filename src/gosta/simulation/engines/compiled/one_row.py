@@ -75,9 +75,8 @@ class OneRowEngine(LoopEngine):
         visitors, homes = self.protocol.visitors, np.arange(len(x))[:, None]
         nodes = np.zeros((len(x), self.size))
         nodes[:, : self.exchanges] = states
-        nodes[:, self.weight + 1 : self.own] = (homes << 32 | homes).view(
-            np.float64
-        )  # its own is never looked for
+        # its own is never looked for
+        nodes[:, self.weight + 1 : self.own] = (homes << 32 | homes).view(np.float64)
         if not self.is_inline:
             return {"nodes": nodes, "visitors": np.repeat(homes, visitors, axis=1).astype(np.int32)}
         inline = np.column_stack([x[:, : self.visitor - self.own], *([homes, x] * visitors)])

@@ -26,9 +26,8 @@ NUMBERS: int  # numbers in an observation
 EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
 WEIGHT: int  # column of the number of these rows
-RECENT: (
-    int  # first column of the numbers of the last RECENT_SIZE of them, whole numbers of four bytes
-)
+# first column of the numbers of the last RECENT_SIZE of them, whole numbers of four bytes
+RECENT: int
 RECENT_SIZE: int
 IS_CHEAP: bool  # whether computing the kernel takes less time than a mispredicted branch
 VISITOR: int  # column of the first visitor: the number of its row and, if INLINE, its observation
@@ -49,9 +48,8 @@ values: Callable[[Row, Row, Options], tuple[float, ...]]  # the kernel
 load_state: Callable[[Row, int], Any]
 store_state: Callable[[Row, int, Any], None]
 rule: Callable[..., Any]  # `meet` and `tell` of the protocol
-known_values: Callable[
-    [Row, Row, float], tuple[float, ...]
-]  # own mean, node, share of own rows -> mean over all rows
+# own mean, node, share of own rows -> mean over all rows
+known_values: Callable[[Row, Row, float], tuple[float, ...]]
 with_count: Callable[[tuple[float, ...]], tuple[float, ...]]  # adds 1 where rows are counted
 
 

@@ -16,9 +16,8 @@ Options = tuple[Any, ...]
 # Constants.
 DRAWS: int  # edges in an iteration
 STATES: int  # states of a node
-HAS_FAULTS: (
-    bool  # whether some exchanges do not take place; asking costs a tenth of the fastest exchange
-)
+# whether some exchanges do not take place; asking costs a tenth of the fastest exchange
+HAS_FAULTS: bool
 NODE_SIZE: int  # numbers in a row of the array of nodes, the first array of a run
 PREFETCHES: bool  # whether nodes do not fit into the cache
 AHEAD: int  # draws between prefetching a node and using it

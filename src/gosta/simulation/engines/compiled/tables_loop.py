@@ -15,21 +15,16 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.observation import Row, load, row, store
 
 # Arrays that belong together.
-Travel = tuple[
-    Integers, Integers, Floats
-]  # home of each node's visitor; position and correction of each home's sample
-Memory = tuple[
-    Floats, Integers
-]  # home, visits and means of the homes kept apart; how many each node has met so far
-Table = tuple[
-    Floats, Integers, Integers, Integers
-]  # rows; of each node: first row, first home kept apart, sample size
-Own = tuple[
-    Floats, Floats, Floats, Floats
-]  # own means of nodes; of rows, their scale and offset to `row_values`
-RunArrays = tuple[
-    Floats, Integers, Integers, Floats, Floats, Floats, Integers
-]  # the engine's arrays of a run
+# home of each node's visitor; position and correction of each home's sample
+Travel = tuple[Integers, Integers, Floats]
+# home, visits and means of the homes kept apart; how many each node has met so far
+Memory = tuple[Floats, Integers]
+# rows; of each node: first row, first home kept apart, sample size
+Table = tuple[Floats, Integers, Integers, Integers]
+# own means of nodes; of rows, their scale and offset to `row_values`
+Own = tuple[Floats, Floats, Floats, Floats]
+# the engine's arrays of a run
+RunArrays = tuple[Floats, Integers, Integers, Floats, Floats, Floats, Integers]
 Fixed = tuple[Table, Own, Integers]
 Options = tuple[Any, ...]
 Values = tuple[float, ...]  # as many as the kernel returns
@@ -59,17 +54,14 @@ rule: Callable[..., Any]  # `meet` and `tell` of the protocol
 add_values: Callable[[Values, Values], Values]
 divide_values: Callable[[Values, float], Values]
 corrected: Callable[[Values, int, Row], Values]  # sum / rows + correction
-known_values: Callable[
-    [Row, Row, float], Values
-]  # own mean, node, share of own rows -> mean over all rows
+# own mean, node, share of own rows -> mean over all rows
+known_values: Callable[[Row, Row, float], Values]
 with_count: Callable[[Means], Means]  # adds 1 where rows are counted
 load_values: Callable[[Row, int], Values]
-pooled: Callable[
-    [Values, Values, float], Values
-]  # mean of two means, given the share of the second
-row_values: Callable[
-    [Values, Row, Row, Row, float], Values
-]  # means over other nodes' rows -> over all, normalised
+# mean of two means, given the share of the second
+pooled: Callable[[Values, Values, float], Values]
+# means over other nodes' rows -> over all, normalised
+row_values: Callable[[Values, Row, Row, Row, float], Values]
 local_values: Callable[[Values], Means]  # `local` of the statistic
 add_means: Callable[[Means, Means], Means]
 divide_means: Callable[[Means, float], Means]

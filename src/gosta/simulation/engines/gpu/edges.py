@@ -120,10 +120,8 @@ class DrawnAhead:
         self._edges, self._stream, self._drawing_stream = edges, stream, cuda.stream()
         self._runs: tuple[int, ...] = ()
         self._buffers: list[tuple[Any, Any]] = []
-        self._used = [
-            cuda.event(),
-            cuda.event(),
-        ]  # when the exchanges of what was in each buffer have taken place
+        # when the exchanges of what was in each buffer have taken place
+        self._used = [cuda.event(), cuda.event()]
         self._now: Drawn | None = None
         self._next: Drawn | None = None
 

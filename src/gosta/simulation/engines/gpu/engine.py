@@ -87,10 +87,8 @@ class GpuEngine(LoopEngine):
 
         These are the claims and the queue; then, if they fit, what nodes hold; then arrays that never change.
         """
-        n, limit = (
-            self.setting.placement.nodes,
-            device.max_shared_bytes() // 8,
-        )  # in numbers of 8 bytes, as all below
+        # in numbers of 8 bytes, as all below
+        n, limit = (self.setting.placement.nodes, device.max_shared_bytes() // 8)
         queue, places, at = -(-n // 2), [], 0
         for name, width in widths.items():
             if (
