@@ -4,15 +4,12 @@
 """
 
 from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
-    dispersion,
-    quantiles,
+    distribution,
     moments,
     association,
     ranking,
     survival,
-    scatter,
-    projections,
-    fourier,
+    random_features,
 )
 from gosta.sketches.definition import SKETCHES, Axis, Features, Result, Sketch
 from gosta.sketches.layout import Layout, StratumResult

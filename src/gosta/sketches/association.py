@@ -3,65 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from gosta.errors import InputError
-from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import (
-    Axis,
-    Features,
-    Result,
-    Sketch,
-    after,
-    before,
-    one,
-    sketch,
-    undefined,
-)
+from gosta.runtime.arrays import Floats, Integers
+from gosta.sketches.bins import Counts, sums_after, sums_before
+from gosta.sketches.definition import Axis, Result, single, sketch, undefined
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
 
-class PairBins(Sketch):
+class PairBins(Counts):
     """The sums: counts in bin of the first column × bin of the second."""
 
     encode = staticmethod(encode.pair)
     sums = "pairs"
     roles = ("first", "second")
-    features_per_row = 1
-    are_counts = True
     bounds = (-1.0, 1.0)
 
     @property
-    def size(self) -> int:  # type: ignore[override]
-        return self.axes[0].bins * self.axes[1].bins
+    def shape(self) -> tuple[int, ...]:
+        return self.axes[0].bins, self.axes[1].bins
 
-    def features(self, x: Floats) -> Features:
-        """Count a row in its two bins."""
+    def cells(self, x: Floats) -> Integers:
         first, second = (axis.positions(x[:, k]) for k, axis in enumerate(self.axes))
-        return Features((first * self.axes[1].bins + second)[:, None], np.ones((len(x), 1)))
-
-    def count(self, totals: Floats) -> float:
-        """Return the sum of all counts."""
-        return float(totals.sum())
-
-    def table(self, totals: Floats) -> Floats:
-        """Return the counts as bins × bins."""
-        return totals.reshape(self.axes[0].bins, -1)
+        return first * self.axes[1].bins + second
 
 
 def _signs(counts: Floats, axis: int) -> Floats:
     """Return for each bin the counts before it less those after it."""
-    return before(counts, axis) - after(counts, axis)
+    return sums_before(counts, axis) - sums_after(counts, axis)
 
 
 @sketch("kendall-tau")
 class KendallTau(PairBins):
     """Kendall's tau (variant a, or b) from counts in bins of both columns.
 
-    Pairs of rows that share a bin can be concordant, discordant or tied. The bracket is the same for both variants: a
-    pair that is concordant in place of tied raises tau-b too, as its two denominators grow by less than the numerator.
+    Pairs of rows that share a bin can be concordant, discordant or tied. The bracket is the same
+    for both variants: a pair that is concordant in place of tied raises tau-b too, as its two
+    denominators grow by less than the numerator.
     """
 
     defaults = {"variant": "a"}  # noqa: RUF012
@@ -85,14 +67,9 @@ class KendallTau(PairBins):
         tau, reach = agreement / (n * (n - 1)), alike / (n * (n - 1))
         low, high = max(tau - reach, -1.0), min(tau + reach, 1.0)
         if self.options["variant"] == "b":
-            untied = float(np.prod(self._untied(table)))
+            untied = float(np.prod(_untied(table)))
             tau = agreement / np.sqrt(untied) if untied > 0 else np.nan
-        return one(tau, low, high)
-
-    @staticmethod
-    def _untied(table: Floats) -> Floats:
-        """Return the ordered pairs in different bins of each column."""
-        return np.array([table.sum() ** 2 - (table.sum(axis=k) ** 2).sum() for k in (1, 0)])
+        return single(tau, low, high)
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return the derivative of a quadratic form over a quadratic form."""
@@ -102,68 +79,74 @@ class KendallTau(PairBins):
         if self.options["variant"] == "a":
             slopes = 2 * signs - agreement * (2 * n - 1) / (n * (n - 1))
             return np.asarray(slopes / (n * (n - 1))).ravel()
-        untied = self._untied(table)
+        untied = _untied(table)
         slopes = (n - table.sum(axis=1))[:, None] / untied[0] + (n - table.sum(axis=0)) / untied[1]
         return np.asarray((2 * signs - agreement * slopes) / np.sqrt(untied.prod())).ravel()
+
+
+def _untied(table: Floats) -> Floats:
+    """Return the ordered pairs in different bins of each column."""
+    return np.array([table.sum() ** 2 - (table.sum(axis=k) ** 2).sum() for k in (1, 0)])
+
+
+class RankMoments(NamedTuple):
+    """Both columns with the ranks of the middles of their bins, around the middle of all rows."""
+
+    counts: tuple[Floats, Floats]  # of the bins of each column
+    ranks: tuple[Floats, Floats]  # twice the rank of the middle of each bin
+    product: float  # of both ranks, summed over rows
+    squares: Floats  # of the ranks of each column, summed over rows
+
+
+def _rank_moments(table: Floats) -> RankMoments:
+    counts = table.sum(axis=1), table.sum(axis=0)
+    ranks = _signs(counts[0], 0), _signs(counts[1], 0)
+    squares = np.array([counts[0] @ ranks[0] ** 2, counts[1] @ ranks[1] ** 2])
+    return RankMoments(counts, ranks, float(ranks[0] @ table @ ranks[1]), squares)
 
 
 @sketch("spearman-rho")
 class SpearmanRho(PairBins):
     """Correlation of the ranks of two columns from counts in bins of both.
 
-    A row's rank is the middle of its bin plus a remainder, which adds up to 0 in every bin and is the most with one
-    column in the order of the other.
+    A row's rank is the middle of its bin plus a remainder, which adds up to 0 in every bin and is
+    the most with one column in the order of the other.
     """
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Correlate the middles of bins; the remainders move numerator and denominators by at most so much."""
+        """Correlate the middles of bins; the remainders move numerator and denominators by a bounded amount."""
         table = self.table(totals)
-        first, second = table.sum(axis=1), table.sum(axis=0)
-        middle, other = _signs(first, 0), _signs(second, 0)
-        product = float(middle @ table @ other)
-        squares = np.array([first @ middle**2, second @ other**2])
+        counts, (first, second), product, squares = _rank_moments(table)
         # At most: rows of one bin ordered as the bins of the other column; and in both columns by Cauchy's inequality.
         swing = float(
-            (table * _signs(table, 1)).sum(axis=0) @ other
-            + (table * _signs(table, 0)).sum(axis=1) @ middle
+            (table * _signs(table, 1)).sum(axis=0) @ second
+            + (table * _signs(table, 0)).sum(axis=1) @ first
         )
-        rests = np.maximum([(c * (c**2 - 1)).sum() / 3 for c in (first, second)], 0.0)
+        rests = np.maximum([(c * (c**2 - 1)).sum() / 3 for c in counts], 0.0)
         swing += float(np.sqrt(rests.prod()))
         if squares.min() <= 0:
             return undefined()
-        least, most = (float(np.sqrt(part.prod())) for part in (squares, squares + rests))
-        low, high = (
-            _extreme(
-                product + side * swing, least if (product + side * swing) * side > 0 else most, side
-            )
-            for side in (-1, 1)
-        )
-        return one(self._value(table), low, high)
-
-    @staticmethod
-    def _value(table: Floats) -> float:
-        first, second = table.sum(axis=1), table.sum(axis=0)
-        middle, other = _signs(first, 0), _signs(second, 0)
-        return float(middle @ table @ other / np.sqrt((first @ middle**2) * (second @ other**2)))
+        smallest, largest = (float(np.sqrt(part.prod())) for part in (squares, squares + rests))
+        least, most = product - swing, product + swing
+        low = _quotient(least, smallest if least < 0 else largest, -1.0)
+        high = _quotient(most, smallest if most > 0 else largest, 1.0)
+        return single(product / np.sqrt(squares[0] * squares[1]), low, high)
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return the derivative of a cubic form over the root of two others."""
         table = self.table(totals)
-        first, second = table.sum(axis=1), table.sum(axis=0)
-        middle, other = _signs(first, 0), _signs(second, 0)
-        squares = np.array([first @ middle**2, second @ other**2])
+        counts, (first, second), product, squares = _rank_moments(table)
+        value = product / np.sqrt(squares[0] * squares[1])
         # A row more in a bin raises the middle of bins after it by 1, and lowers that of those before.
-        through_first, through_second = -_signs(table @ other, 0), -_signs(middle @ table, 0)
-        product = np.outer(middle, other) + through_first[:, None] + through_second
-        slopes = (middle**2 - 2 * _signs(first * middle, 0))[:, None] / squares[0]
-        slopes = slopes + (other**2 - 2 * _signs(second * other, 0)) / squares[1]
-        return np.asarray(
-            product / np.sqrt(squares.prod()) - self._value(table) * slopes / 2
-        ).ravel()
+        through_first, through_second = -_signs(table @ second, 0), -_signs(first @ table, 0)
+        by_product = np.outer(first, second) + through_first[:, None] + through_second
+        slopes = (first**2 - 2 * _signs(counts[0] * first, 0))[:, None] / squares[0]
+        slopes = slopes + (second**2 - 2 * _signs(counts[1] * second, 0)) / squares[1]
+        return np.asarray(by_product / np.sqrt(squares.prod()) - value * slopes / 2).ravel()
 
 
-def _extreme(numerator: float, denominator: float, side: int) -> float:
-    """Return a quotient within −1 and 1, at the side where it leads."""
+def _quotient(numerator: float, denominator: float, default: float) -> float:
+    """Return a quotient within −1 and 1; the default where the denominator is not positive."""
     if denominator <= 0:
-        return float(side)
+        return default
     return min(max(numerator / denominator, -1.0), 1.0)

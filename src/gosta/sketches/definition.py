@@ -1,8 +1,8 @@
 """The definition of a sketch: which numbers of a row are summed over all rows, and the statistic of their totals.
 
-Every row has a few features, each a number from 0 to 1 at a position of the vector of sums. Only the vector's total
-over all rows is known in the end. The statistic follows from it up to a bracket: two numbers between which the value
-over the rows themselves certainly lies.
+Every row has a few features, each a number from 0 to 1 at a position of the vector of sums. Only
+the vector's total over all rows is known in the end. The statistic follows from it up to a bracket:
+two numbers between which the value over the rows themselves certainly lies.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import InputError, shorten
-from gosta.runtime.arrays import Floats, Integers
+from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.statistics import STATISTICS
 from gosta.statistics.definition import Encoder, Options
 
-# More rows than any network has; totals beyond are not sums of features. Of random numbers of 64 bits, 24 of them after
-# the point, as sums with a wrong mask are, one in 256 is not beyond.
+# More rows than any network has; larger totals are not sums of features. Sums with a wrong mask are
+# random numbers of 64 bits, 24 of them after the point: one in 256 is not larger than this.
 MOST_ROWS = 2.0**32
-CLEAR = 4.0  # times the standard deviation of the noise: counts from here on are certainly not noise alone
+# Counts of at least this many standard deviations of the noise are certainly not noise alone.
+CLEAR = 4.0
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,10 @@ class Axis:
     column: str  # its name, in messages
     low: float  # the declared range: values beyond it count as its ends
     high: float
-    edges: tuple[
-        float, ...
-    ] = ()  # between the bins, increasing, within the range; one less than there are bins
-    is_smooth: bool = (
-        False  # whether bins cut a range anywhere; declared edges can separate values that repeat
-    )
+    # Between the bins, increasing, within the range; one less than there are bins.
+    edges: tuple[float, ...] = ()
+    # Whether bins cut a range anywhere; declared edges can separate values that repeat.
+    is_smooth: bool = False
 
     @property
     def bins(self) -> int:
@@ -49,6 +48,11 @@ class Axis:
     def bounds(self) -> Floats:
         """Return where bins begin and end: low, the edges, high."""
         return np.array([self.low, *self.edges, self.high])
+
+    @property
+    def outer_bounds(self) -> Floats:
+        """Return the bounds where values below and above the range have bins, too, as first and last."""
+        return np.concatenate([[self.low], self.bounds, [self.high]])
 
     def positions(self, values: Floats) -> Integers:
         """Return the bin of each value."""
@@ -60,19 +64,14 @@ class Axis:
 
     def merged(self, starts: Sequence[int]) -> Axis:
         """Return the axis whose bins begin at these bins of this one; the first is 0."""
+        edges = tuple(self.edges[start - 1] for start in starts[1:])
         # Where most bins were merged, what is left of the shape of the distribution is not smooth.
         is_smooth = self.is_smooth and 2 * len(starts) > self.bins
-        return Axis(
-            self.column,
-            self.low,
-            self.high,
-            tuple(self.edges[s - 1] for s in starts[1:]),
-            is_smooth,
-        )
+        return Axis(self.column, self.low, self.high, edges, is_smooth)
 
 
 class Features(NamedTuple):
-    """The features of rows that are not zero: so many for each row."""
+    """The features of rows that can differ from zero: the same number for each row."""
 
     positions: Integers  # in the vector of sums: n × features_per_row
     values: Floats  # from 0 to 1: n × features_per_row; 0 where a row has fewer
@@ -82,12 +81,24 @@ class Result(NamedTuple):
     """The value or values of a statistic that follow from sums."""
 
     value: Floats
-    low: Floats  # the bracket: where the value over the rows themselves lies,
-    high: Floats
-    is_certified: bool = (
-        True  # certainly; or only with high probability, since the sketch itself is random
-    )
-    labels: tuple[str, ...] = ()  # of several values, one each
+    low: Floats  # the bracket: the value over the rows themselves is between low
+    high: Floats  # and high
+    # Whether it certainly is; otherwise it is with high probability, since the sketch is random.
+    is_certified: bool = True
+    labels: tuple[str, ...] = ()  # for each of several values what it is
+
+
+def single(value: float, low: float, high: float, is_certified: bool = True) -> Result:
+    """Return the result of one value and its bracket."""
+    if not np.isfinite([value, low]).all():
+        value = low = high = np.nan
+    return Result(np.array([value]), np.array([low]), np.array([high]), is_certified)
+
+
+def undefined(labels: tuple[str, ...] = ("",)) -> Result:
+    """Return the result where there is no value."""
+    none = np.full(len(labels), np.nan)
+    return Result(none, none, none)
 
 
 class Sketch(ABC):
@@ -96,31 +107,24 @@ class Sketch(ABC):
     The encoded row has one number for each column, in the order of `roles`, then the class if there are classes.
     """
 
-    name: ClassVar[
-        str
-    ]  # of the statistic; a sketch that has no pairwise statistic has a name of its own
+    # The statistic; a sketch that has no pairwise statistic has a name of its own.
+    name: ClassVar[str]
     summary: ClassVar[str]  # one line on what it measures
-    encode: ClassVar[
-        Encoder
-    ]  # from data to rows of numbers; that of the statistic, if there is one
-    sums: ClassVar[str] = (
-        ""  # sketches with the same word here (and axes, options) share their sums
-    )
-    roles: ClassVar[
-        tuple[str, ...]
-    ] = ()  # of the columns that it takes; none: any number of columns
+    # From data to rows of numbers; the encoder of the statistic, if there is one.
+    encode: ClassVar[Encoder]
+    # Sketches with the same word here (and axes, options) share their sums.
+    sums: ClassVar[str] = ""
+    roles: ClassVar[tuple[str, ...]] = ()  # of the columns that it takes; none: any number
     has_classes: ClassVar[bool] = False  # whether a label is needed
-    needs_range: ClassVar[bool] = (
-        False  # whether the value depends on values, not on their order only
-    )
+    # Whether the value depends on values, not on their order only.
+    needs_range: ClassVar[bool] = False
     is_binned: ClassVar[bool] = True
     shows_bins: ClassVar[bool] = False  # whether values of a result are those of bins: a curve
     finds_edges: ClassVar[bool] = True  # whether edges can be found by a first sum
     defaults: ClassVar[dict[str, Any]] = {}  # of its options, beside those of `encode`
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # of the value in a population
-    no_weights: ClassVar[str] = (
-        ""  # why rows cannot have weights, of a statistic that is not pairwise
-    )
+    # Why rows cannot have weights, of a statistic that is not pairwise.
+    no_weights: ClassVar[str] = ""
     trend: ClassVar[int] = 0  # of the values of a curve: 1 if they increase, -1 if they decrease
 
     size: int  # numbers in the vector of sums
@@ -131,12 +135,10 @@ class Sketch(ABC):
     def __init__(
         self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
     ) -> None:
-        """Make the sketch for one axis a column (one of no bins where these do not matter) and so many classes."""
+        """Make the sketch for the axis of each column (without edges where it is not binned)."""
         self.axes, self.classes = tuple(axes), classes
-        self.options = {
-            **self.defaults,
-            **{k: v for k, v in (options or {}).items() if k in self.defaults},
-        }
+        given = {name: value for name, value in (options or {}).items() if name in self.defaults}
+        self.options = {**self.defaults, **given}
 
     @classmethod
     def reads_label(cls, options: Options) -> bool:
@@ -150,7 +152,7 @@ class Sketch(ABC):
 
     @classmethod
     def fixed_options(cls, options: dict[str, Any], data: Data | None) -> dict[str, Any]:
-        """Return options of `encode` in which nothing depends on the rows any more; an error where they are needed."""
+        """Return options of `encode` that do not depend on the rows; an error where these are needed and missing."""
         return options
 
     @property
@@ -185,7 +187,7 @@ class Sketch(ABC):
         """Return the statistic of the features' totals over all rows; NaN where it is not defined.
 
         `rounding` is the most by which a feature of a row was changed by rounding. Without noise the value is within
-        the bracket, or is moved there. Totals with noise, of which some can be negative, give a value with little bias
+        the bracket, or is moved there. Totals with noise, some of which can be negative, give a value with little bias
         (no total is set to 0 for being negative), or NaN.
         """
 
@@ -196,7 +198,7 @@ class Sketch(ABC):
         return made
 
     def finished(self, found: Result, errors: Floats) -> Result:
-        """Return the result to show of totals with noise, from that of `result` and the errors that noise gives it."""
+        """Return the result to show of totals with noise, from `found` and the errors that noise gives it."""
         return found
 
     def gradient(self, totals: Floats) -> Floats | None:
@@ -225,7 +227,7 @@ class Sketch(ABC):
         return self, totals
 
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
-        """Return whether totals can be sums of features, each with an error of at most so much."""
+        """Return whether totals can be sums of features, each with an error of at most `tolerance`."""
         if self.are_counts and tolerance == 0 and (totals % 1 != 0).any():
             return False
         return bool(
@@ -237,6 +239,20 @@ class Sketch(ABC):
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats | None:
         """Return the value over encoded rows, which can have weights; None: `gosta.exact` computes it."""
         return None
+
+    def scaled(self, x: Floats) -> Floats:
+        """Return the columns of encoded rows as shares of their ranges."""
+        return np.column_stack([axis.scaled(x[:, k]) for k, axis in enumerate(self.axes)])
+
+    def is_clipped(self, x: Floats) -> Booleans:
+        """Return which encoded rows have a value beyond the range of its column."""
+        beyond = [(x[:, k] < a.low) | (x[:, k] > a.high) for k, a in enumerate(self.axes)]
+        return np.asarray(np.any(beyond, axis=0))
+
+    def with_merged_bins(self, starts: Sequence[int]) -> Sketch:
+        """Return the sketch whose bins of the first column begin at these bins of this one."""
+        axes = [self.axes[0].merged(starts), *self.axes[1:]]
+        return type(self)(axes, self.classes, self.options)
 
 
 SKETCHES: dict[str, type[Sketch]] = {}
@@ -279,92 +295,15 @@ def find_sketch(name: str) -> type[Sketch]:
     if name in SKETCHES:
         return SKETCHES[name]
     if "@" in name:
+        weights = name.partition("@")[2]
         raise InputError(
-            f"statistic = {name!r}: private sums have no row weights; leave out @{name.partition('@')[2]}"
+            f"statistic = {name!r}: private sums have no row weights; leave out @{weights}"
         )
-    there = shorten(list(SKETCHES), 30)
-    if (
-        name not in WITHOUT_SKETCH
-        and name not in STATISTICS
-        and not name.endswith(".py")
-        and ".py:" not in name
-    ):
-        raise InputError(f"unknown statistic {name!r}; those with sums are: {there}")
-    remedy = WITHOUT_SKETCH.get(name, f"those with one: {there}")
+    known = shorten(list(SKETCHES), 30)
+    is_file = name.endswith(".py") or ".py:" in name
+    if not (name in WITHOUT_SKETCH or name in STATISTICS or is_file):
+        raise InputError(f"unknown statistic {name!r}; those with sums are: {known}")
+    remedy = WITHOUT_SKETCH.get(name, f"those with one: {known}")
     raise InputError(
         f"statistic = {name!r} is not a function of sums, so there is no private sum of it; {remedy}"
     )
-
-
-def undefined(labels: tuple[str, ...] = ("",)) -> Result:
-    """Return the result where there is no value."""
-    none = np.full(len(labels), np.nan)
-    return Result(none, none, none)
-
-
-def one(value: float, low: float, high: float, is_certified: bool = True) -> Result:
-    """Return the result of one value and its bracket."""
-    if not np.isfinite([value, low]).all():
-        value = low = high = np.nan
-    return Result(np.array([value]), np.array([low]), np.array([high]), is_certified)
-
-
-def before(counts: Floats, axis: int = -1) -> Floats:
-    """Return sums over the bins before each bin."""
-    sums: Floats = np.cumsum(counts, axis=axis) - counts
-    return sums
-
-
-def after(counts: Floats, axis: int = -1) -> Floats:
-    """Return sums over the bins after each bin."""
-    sums: Floats = counts.sum(axis=axis, keepdims=True) - np.cumsum(counts, axis=axis)
-    return sums
-
-
-def without_noise(counts: Floats) -> Floats:
-    """Return counts that are not negative, whose sums from the first bin on stay near those of noisy ones.
-
-    Setting negative counts to 0 would add rows that are not there, more the more bins there are. Here the sums are
-    replaced by the middle between the least and the largest increasing ones around them; without noise nothing changes.
-    """
-    sums = in_order(np.cumsum(counts, axis=-1), 1)
-    return np.diff(np.maximum(sums, 0.0), axis=-1, prepend=0.0)
-
-
-def in_order(values: Floats, trend: int) -> Floats:
-    """Return increasing values (trend 1) or decreasing ones (-1) near these; as they are if they have no trend."""
-    if trend == 0:
-        return values
-    upper = np.maximum.accumulate(trend * values, axis=-1)
-    lower = np.minimum.accumulate(trend * values[..., ::-1], axis=-1)[..., ::-1]
-    return np.asarray(trend * (upper + lower) / 2)
-
-
-def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:
-    """Return where bins begin after neighbours are merged, so that every group's count is 0 or at least min_cell.
-
-    `counts` is groups × bins, `ends` where bins begin and end; no group is small altogether. Of all ways that with the
-    least sum over bins of the pairs of rows of different groups (of one group: pairs times width) is chosen, as the
-    width of brackets grows with it.
-    """
-    bins = counts.shape[1]
-    sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
-    best, last = np.full(bins + 1, np.inf), np.zeros(bins + 1, dtype=np.int64)
-    best[0] = 0.0
-    for stop in range(1, bins + 1):
-        cells = sums[:, stop : stop + 1] - sums[:, :stop]  # of bins from each start up to this one
-        is_small = ((cells > 0) & (cells < min_cell)).any(axis=0)
-        total = cells.sum(axis=0)
-        pairs = (
-            (total**2 - (cells**2).sum(axis=0)) / 2
-            if len(counts) > 1
-            else total**2 * (ends[stop] - ends[:stop])
-        )
-        # Among equally good ways that with most bins.
-        costs = np.where(is_small, np.inf, best[:stop] + pairs - 1e-9)
-        last[stop] = int(np.argmin(costs))
-        best[stop] = costs[last[stop]]
-    starts = [bins]
-    while starts[-1] > 0:
-        starts.append(int(last[starts[-1]]))
-    return starts[:0:-1]

@@ -13,8 +13,8 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, shorten
 from gosta.runtime.arrays import Floats
+from gosta.sketches.bins import AxisCounts, fine_bins, quantile_edges
 from gosta.sketches.definition import Axis, Sketch, find_sketch
-from gosta.sketches.edges import AxisCounts, fine_bins, quantile_edges
 from gosta.sketches.layout import Layout, Part
 from gosta.statistics.definition import Options
 from gosta.statistics.references import parse_references

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import Result, Sketch, in_order
+from gosta.sketches.bins import in_order
+from gosta.sketches.definition import Result, Sketch
 
 SEED = 2016  # so that the same totals give the same result everywhere
 PAIRS = 50  # of draws of noise and of its opposite, so that all but the bias cancels

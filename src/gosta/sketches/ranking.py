@@ -6,65 +6,34 @@ from typing import Literal
 
 import numpy as np
 
-from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import (
-    Features,
-    Result,
-    Sketch,
-    after,
-    before,
-    merge_starts,
-    one,
-    sketch,
-    undefined,
-    without_noise,
-)
+from gosta.runtime.arrays import Floats, Integers
+from gosta.sketches.bins import GroupCounts, sums_after, sums_before, without_noise
+from gosta.sketches.definition import Result, single, sketch, undefined
 from gosta.statistics import encode
 
 FLOAT_ERROR = 1e-15  # of a difference of two shares: more than is lost to the rounding of floats
+# False positive rates at which a ROC curve is shown.
 RATES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-class ScoreBins(Sketch):
+class ScoreBins(GroupCounts):
     """The sums: first the counts of positive rows in each bin, then those of negative rows."""
 
     encode = staticmethod(encode.scored)
     sums = "scores"
     roles = ("score",)
     has_classes = True
-    features_per_row = 1
-    are_counts = True
 
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return 2 * self.axes[0].bins
-
-    def features(self, x: Floats) -> Features:
-        """Count a row in the bin of its score and its class."""
-        positions = self.axes[0].positions(x[:, 0]) + self.axes[0].bins * (x[:, 1] < 0)
-        return Features(positions[:, None], np.ones((len(x), 1)))
-
-    def count(self, totals: Floats) -> float:
-        """Return the sum of all counts."""
-        return float(totals.sum())
-
-    def groups_of(self, totals: Floats) -> Floats:
-        """Return the rows of both classes."""
-        return np.asarray(totals.reshape(2, -1).sum(axis=1))
-
-    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
-        """Merge bins in which one of the classes is small."""
-        starts = merge_starts(totals.reshape(2, -1), min_cell, self.axes[0].bounds)
-        merged = np.add.reduceat(totals.reshape(2, -1), starts, axis=1)
-        return type(self)([self.axes[0].merged(starts)], self.classes, self.options), merged.ravel()
+    def group(self, x: Floats) -> Integers:
+        return (x[:, 1] < 0).astype(np.int64)
 
     def cumulated(self, totals: Floats, step: int = 1) -> tuple[Floats, Floats]:
         """Return the shares of positive and of negative rows in all bins up to each; NaN where a class has no row.
 
-        From the first bin on, or with step −1 from the last one. Counts are added, not shares, of which sums are
-        rounded.
+        From the first bin on, or with step −1 from the last one. Counts are added, not shares,
+        whose sums are rounded.
         """
-        counts = totals.reshape(2, -1)[:, ::step]
+        counts = self.table(totals)[:, ::step]
         numbers = counts.sum(axis=1, keepdims=True)
         sums = without_noise(counts).cumsum(axis=1)
         positive, negative = np.where(numbers >= 0.5, sums / np.maximum(numbers, 0.5), np.nan)
@@ -73,33 +42,37 @@ class ScoreBins(Sketch):
     def wins(self, totals: Floats) -> Floats:
         """Return the pairs of rows in which the positive one is higher: its estimate, least and largest value.
 
-        Of pairs in one bin it is half; where bins cut a range, more if positive rows become more frequent within the
-        bin: with densities 1 + a(u − ½) and 1 + b(u − ½) at places u, the share is ½ + (a − b)/12.
+        Half of the pairs in one bin count; where bins cut a range, more if positive rows become
+        more frequent within the bin: with densities 1 + a(u − ½) and 1 + b(u − ½) at places u, the
+        share is ½ + (a − b)/12.
         """
-        positive, negative = totals.reshape(2, -1)
-        half = float(positive @ (before(negative) + negative / 2))
+        positive, negative = self.table(totals)
+        half = float(positive @ (sums_before(negative) + negative / 2))
         alike = float(positive @ negative) / 2
         won = half + float(positive @ self.lift(negative))
         return np.array([won, half - alike, half + alike])
 
+    def pairs(self, totals: Floats) -> float:
+        """Return the pairs of a positive and a negative row; NaN where a class has no row."""
+        rows = self.groups_of(totals)
+        return float(rows.prod()) if rows.min() >= 0.5 else np.nan
+
     def lift(self, counts: Floats) -> Floats:
         """Return what the slopes of both densities add, for one row in each bin, to the pairs that it wins.
 
-        With slopes from the bin before to the bin after, only products of neighbouring bins remain: 1/12 of those, if
-        all widths are equal.
+        With slopes from the bin before to the bin after, only products of neighbouring bins remain:
+        1/12 of each, if all widths are equal.
         """
         if not self.axes[0].is_smooth or len(counts) < 2:
             return np.zeros_like(counts)
         widths = np.diff(self.axes[0].bounds)
-        padded = np.concatenate(
-            [widths[:1], widths, widths[-1:]]
-        )  # beyond the ends the density goes on as it is
+        # Beyond the ends the density goes on as it is.
+        padded = np.concatenate([widths[:1], widths, widths[-1:]])
         middles = np.cumsum(padded) - padded / 2
         share = widths**2 / (middles[2:] - middles[:-2]) / 12
         factors = share[:-1] / widths[1:] + share[1:] / widths[:-1]
-        return np.asarray(
-            np.append(0.0, factors * counts[:-1]) - np.append(factors * counts[1:], 0.0)
-        )
+        from_left = np.append(0.0, factors * counts[:-1])
+        return np.asarray(from_left - np.append(factors * counts[1:], 0.0))
 
 
 @sketch("auc")
@@ -110,18 +83,18 @@ class Auc(ScoreBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Divide by the number of pairs; those in one bin can all be ordered either way."""
-        sizes = totals.reshape(2, -1).sum(axis=1)
-        pairs = sizes.prod() if sizes.min() >= 0.5 else np.nan
-        return one(*self.wins(totals) / pairs)
+        return single(*self.wins(totals) / self.pairs(totals))
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return (share of the other class that a row wins against, less the AUC) / rows of its class."""
-        positive, negative = totals.reshape(2, -1)
-        p, q = positive.sum(), negative.sum()
-        value = self.wins(totals)[0] / (p * q)
-        of_positive = (before(negative) + negative / 2 + self.lift(negative)) / q - value
-        of_negative = (after(positive) + positive / 2 - self.lift(positive)) / p - value
-        return np.concatenate([of_positive / p, of_negative / q])
+        positive, negative = self.table(totals)
+        positives, negatives = positive.sum(), negative.sum()
+        value = self.wins(totals)[0] / (positives * negatives)
+        beaten = sums_before(negative) + negative / 2 + self.lift(negative)
+        beaten_by = sums_after(positive) + positive / 2 - self.lift(positive)
+        by_positive = (beaten / negatives - value) / positives
+        by_negative = (beaten_by / positives - value) / negatives
+        return np.concatenate([by_positive, by_negative])
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
         """Return DeLong's variance, of scores that are equal within a bin."""
@@ -130,14 +103,15 @@ class Auc(ScoreBins):
     def degrees(self, totals: Floats, gradient: Floats) -> float:
         """Return Satterthwaite's degrees of freedom."""
         variances, degrees = self._variances(totals, gradient)
-        found = variances.sum() ** 2 / (variances**2 / degrees).sum()
-        return float(max(found, degrees.min()) if np.isfinite(found) else degrees.min())
+        joint = variances.sum() ** 2 / (variances**2 / degrees).sum()
+        return float(max(joint, degrees.min()) if np.isfinite(joint) else degrees.min())
 
     def _variances(self, totals: Floats, gradient: Floats) -> tuple[Floats, Floats]:
         """Return what each class contributes to the variance, and its degrees of freedom."""
-        counts, slopes = totals.reshape(2, -1), gradient.reshape(2, -1)
-        degrees = np.maximum(counts.sum(axis=1) - 1, 1)
-        return (counts * slopes**2).sum(axis=1) * (counts.sum(axis=1) / degrees), degrees
+        counts, slopes = self.table(totals), self.table(gradient)
+        rows = counts.sum(axis=1)
+        degrees = np.maximum(rows - 1, 1)
+        return (counts * slopes**2).sum(axis=1) * (rows / degrees), degrees
 
 
 @sketch("mann-whitney")
@@ -146,11 +120,7 @@ class MannWhitney(ScoreBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Count pairs."""
-        return (
-            one(*self.wins(totals))
-            if totals.reshape(2, -1).sum(axis=1).min() >= 0.5
-            else undefined()
-        )
+        return undefined() if np.isnan(self.pairs(totals)) else single(*self.wins(totals))
 
 
 @sketch("roc-curve")
@@ -173,17 +143,11 @@ class RocCurve(ScoreBins):
             return undefined(self.labels)
         true[-1] = false[-1] = 1.0
         rates = np.array(RATES)
-        right = np.searchsorted(
-            false, rates * (1 + 1e-12), side="right"
-        )  # the first edge beyond the rate
+        right = np.searchsorted(false, rates * (1 + 1e-12), side="right")  # the edge beyond
         left = right - 1
         share = np.clip((rates - false[left]) / (false[right] - false[left]), 0, 1)
-        return Result(
-            true[left] + share * (true[right] - true[left]),
-            true[left],
-            true[right],
-            labels=self.labels,
-        )
+        value = true[left] + share * (true[right] - true[left])
+        return Result(value, true[left], true[right], labels=self.labels)
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the highest true positive rate of any threshold whose false positive rate is low enough."""
@@ -204,7 +168,8 @@ class KolmogorovSmirnov(ScoreBins):
         starts = [np.append(0.0, end[:-1]) for end in ends]
         value = float(np.abs(ends[0] - ends[1]).max())
         high = max(float((ends[k] - starts[1 - k]).max()) for k in (0, 1))
-        return one(min(value, 1.0), min(value, 1.0) - FLOAT_ERROR, max(value, high) + FLOAT_ERROR)
+        low = min(value, 1.0) - FLOAT_ERROR
+        return single(min(value, 1.0), low, max(value, high) + FLOAT_ERROR)
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
         """Return the largest difference at any value."""

@@ -1,25 +1,30 @@
-"""Sketches of distances by projections: rows are projected on random directions, and each projection is binned.
+"""Sketches by random directions that all nodes know: distances from projections, a kernel from Fourier features.
 
-The mean of |⟨w, x − y⟩| over directions w is ‖x − y‖ times a constant, so the mean distance is a mean of differences in
-one dimension. The directions come from a seed that all know. With one column the only direction is exact.
+The mean of |⟨w, x − y⟩| over directions w is ‖x − y‖ times a constant, so the mean distance is a
+mean of differences in one dimension. Rows are projected on random directions, and each projection
+is binned. With one column the only direction is exact. The mean of cos⟨w, x − y⟩ over normal w is
+the Gaussian kernel (Rahimi and Recht, 2007).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, lgamma, pi, sqrt
+from typing import Any
 
 import numpy as np
 
+from gosta.datasets.data import Data
+from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
+from gosta.sketches.bins import sums_before
 from gosta.sketches.definition import (
     CLEAR,
     Axis,
     Features,
     Result,
     Sketch,
-    before,
-    one,
+    single,
     sketch,
     undefined,
 )
@@ -56,9 +61,8 @@ class Projections(Sketch):
         self.constant = exp(lgamma(d / 2) - lgamma((d + 1) / 2)) / sqrt(pi) if d > 1 else 1.0
         self.low, self.high = np.array([[axis.low, axis.high] for axis in axes]).T
         spans = self.high - self.low
-        self.start = (
-            np.minimum(self.directions, 0.0) @ spans
-        )  # the least projection, of places from the lowest corner
+        # The least projection, of places from the lowest corner.
+        self.start = np.minimum(self.directions, 0.0) @ spans
         self.widths = np.abs(self.directions) @ spans / self.bins
 
     @property
@@ -68,19 +72,16 @@ class Projections(Sketch):
 
     def features(self, x: Floats) -> Features:
         """Return for each direction the count and the place in a bin, and whether a value was clipped."""
-        n, values = len(x), x[:, : len(self.axes)]
-        inside = np.clip(values, self.low, self.high)
+        n = len(x)
+        inside = np.clip(x[:, : len(self.axes)], self.low, self.high)
         # From the lowest corner, as a projection of large values would lose the digits in which rows differ.
         places = (projected(inside - self.low, self.directions) - self.start) / self.widths
         bins = np.clip(places.astype(np.int64), 0, self.bins - 1)
         group = (x[:, -1] < 0).astype(np.int64) if self.has_classes else np.zeros(n, dtype=np.int64)
         first = (group[:, None] * self.number + np.arange(self.number)) * 2 * self.bins + bins
         positions = np.column_stack([first, first + self.bins, np.full(n, self.size - 1)])
-        is_clipped = (inside != values).any(axis=1)
-        return Features(
-            positions,
-            np.column_stack([np.ones_like(places), np.clip(places - bins, 0, 1), is_clipped]),
-        )
+        features = [np.ones_like(places), np.clip(places - bins, 0, 1), self.is_clipped(x)]
+        return Features(positions, np.column_stack(features))
 
     def table(self, totals: Floats) -> Floats:
         """Return the totals as group × direction × (counts, places) × bin."""
@@ -97,16 +98,17 @@ class Projections(Sketch):
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
         """Check also that all directions count the same rows."""
         counts = self.table(totals)[:, :, 0].sum(axis=2)
+        most = 0.5 + 4 * tolerance * sqrt(self.bins)
         return super().is_plausible(totals, tolerance) and bool(
-            (np.ptp(counts, axis=1) <= 0.5 + 4 * tolerance * sqrt(self.bins)).all()
+            (np.ptp(counts, axis=1) <= most).all()
         )
 
     def differences(self, first: Floats, second: Floats, rounding: float) -> Floats:
         """Return sums of |x − y| over rows x of one group and y of another: (estimate, least, largest) × direction."""
-        (c, p), (e, q) = first.swapaxes(0, 1), second.swapaxes(0, 1)
+        (c, p), (e, q) = first.swapaxes(0, 1), second.swapaxes(0, 1)  # counts and places
         at = np.arange(self.bins)
         s, t = c * at + p, e * at + q
-        between = (s * before(e) - c * before(t) + t * before(c) - e * before(s)).sum(axis=1)
+        between = s * sums_before(e) - c * sums_before(t) + t * sums_before(c) - e * sums_before(s)
         is_clear = (c > CLEAR * sqrt(self.noise)) & (e > CLEAR * sqrt(self.noise))
         raw = c * e
         c, e = np.maximum(c, 0.0), np.maximum(e, 0.0)
@@ -115,24 +117,19 @@ class Projections(Sketch):
         most = np.maximum(p * (e - q) + q * (c - p), least)
         guess = np.clip(c * e / 3, least, most)
         if self.noise > 0:  # where counts are hardly more than noise, this has no known sign
-            guess, least, most = (
-                np.where(is_clear, part, share * raw)
-                for part, share in ((guess, 1 / 3), (least, 0), (most, 1 / 2))
-            )
+            guess = np.where(is_clear, guess, 1 / 3 * raw)
+            least = np.where(is_clear, least, 0 * raw)
+            most = np.where(is_clear, most, 1 / 2 * raw)
+        within = np.array([part.sum(axis=1) for part in (guess, least, most)])
         room = (rounding + FLOAT_ERROR * self.bins) * c.sum(axis=1) * e.sum(axis=1) * 2
         steps = np.array([0.0, -1.0, 1.0])[:, None] * room
-        return np.asarray(
-            (between + np.array([part.sum(axis=1) for part in (guess, least, most)]) + steps)
-            * self.widths
-        )
+        return np.asarray((between.sum(axis=1) + within + steps) * self.widths)
 
     def mean(self, values: Floats) -> Result:
         """Return the mean over directions of (estimate, least, largest), and where it is with high probability."""
         value, low, high = values.mean(axis=1) / self.constant
-        spread = self._spread(values[0]) / self.constant
-        return one(
-            value, low - REACH * spread, high + REACH * spread, is_certified=self.number == 1
-        )
+        reach = REACH * (self._spread(values[0]) / self.constant)
+        return single(value, low - reach, high + reach, is_certified=self.number == 1)
 
     def _spread(self, values: Floats) -> float:
         """Return the standard error of the mean over directions: from sets at right angles, if there are enough."""
@@ -148,13 +145,13 @@ class Projections(Sketch):
 def projected(x: Floats, directions: Floats) -> Floats:
     """Return the scalar products of rows with directions, which for one row do not depend on the others.
 
-    Those of linear algebra depend in their last digit on where in a block a row is, so that one row more or less would
-    change the features of others.
+    Those of linear algebra depend in their last digit on where in a block a row is, so that one row
+    more or less would change the features of others.
     """
-    found = np.zeros((len(x), len(directions)))
+    products = np.zeros((len(x), len(directions)))
     for column, weights in zip(x.T, directions.T, strict=True):
-        found += column[:, None] * weights
-    return found
+        products += column[:, None] * weights
+    return products
 
 
 def _directions(d: int, number: int) -> Floats:
@@ -195,8 +192,87 @@ class EnergyDistance(Projections):
         if min(m, n) < 0.5:
             return undefined()
         across = self.differences(first, second, rounding) * 2 / (m * n)
-        within = (
-            self.differences(first, first, rounding) / m**2
-            + self.differences(second, second, rounding) / n**2
-        )
-        return self.mean(across - within[[0, 2, 1]])
+        within_first = self.differences(first, first, rounding) / m**2
+        within_second = self.differences(second, second, rounding) / n**2
+        return self.mean(across - (within_first + within_second)[[0, 2, 1]])
+
+
+@sketch("mmd")
+class MaximumMeanDiscrepancy(Sketch):
+    """Squared maximum mean discrepancy under a Gaussian kernel from random Fourier features.
+
+    The sums of each sample: its count, then (1 + cos⟨w, x⟩)/2 and (1 + sin⟨w, x⟩)/2 for each of
+    some w from a seed that all know.
+    """
+
+    encode = staticmethod(encode.scaled_samples)
+    has_classes = True
+    is_binned = False
+    finds_edges = False
+    defaults = {"frequencies": 256}  # noqa: RUF012
+
+    def __init__(
+        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
+    ) -> None:
+        super().__init__(axes, classes, options)
+        d = len(axes)
+        self.number = max(2, int(self.options["frequencies"]))
+        self.frequencies = np.random.default_rng([SEED, d]).normal(size=(self.number, d))
+        self.features_per_row = 2 * self.number + 1
+        self.size = 2 * self.features_per_row
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Return also the number of frequencies."""
+        return *super().key, self.number
+
+    @classmethod
+    def fixed_options(cls, options: dict[str, Any], data: Data | None) -> dict[str, Any]:
+        """Return the bandwidth as a number, where rows in one place give it."""
+        if options["bandwidth"] is not None:
+            return options
+        if data is None:
+            raise InputError(
+                "bandwidth is missing: by default it depends on all rows (--option bandwidth=1.5)"
+            )
+        x = encode.two_samples(data, options["positive"])
+        return {**options, "bandwidth": float(np.sqrt(x[:, :-1].var(axis=0).sum()))}
+
+    def features(self, x: Floats) -> Features:
+        """Return the count, cosines and sines of a row, at the place of its sample."""
+        phases = projected(x[:, :-1], self.frequencies)
+        waves = [(1 + np.cos(phases)) / 2, (1 + np.sin(phases)) / 2]
+        start = (x[:, -1] < 0) * self.features_per_row
+        positions = start[:, None] + np.arange(self.features_per_row)
+        return Features(positions, np.clip(np.column_stack([np.ones(len(x)), *waves]), 0.0, 1.0))
+
+    def _samples(self, totals: Floats) -> tuple[Floats, Floats]:
+        """Return counts of both samples; sums of cosines and sines: sample × 2 × frequency."""
+        table = totals.reshape(2, -1)
+        counts = table[:, 0]
+        return counts, (2 * table[:, 1:] - counts[:, None]).reshape(2, 2, -1)
+
+    def count(self, totals: Floats) -> float:
+        """Return the sum of both counts."""
+        return float(self._samples(totals)[0].sum())
+
+    def is_plausible(self, totals: Floats, tolerance: float) -> bool:
+        """Check also that no mean is above 1."""
+        table = totals.reshape(2, -1)
+        is_below = (table <= table[:, :1] + 2 * tolerance).all()
+        return super().is_plausible(totals, tolerance) and bool(is_below)
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Return mean kernels within both samples, without pairs of a row with itself, less twice that across."""
+        counts, sums = self._samples(totals)
+        if counts.min() < 1.5:
+            return undefined()
+        m, n = counts
+        first, second = ((part**2).sum(axis=0) for part in sums)
+        across = (sums[0] * sums[1]).sum(axis=0)
+        values = (first - m) / (m * (m - 1)) + (second - n) / (n * (n - 1)) - 2 * across / (m * n)
+        value = float(values.mean())
+        # Sums of cosines are off by at most 2 · rows · rounding, their means are at most 1.
+        room = 32 * rounding * max(m / (m - 1), n / (n - 1))
+        reach = REACH * float(values.std(ddof=1)) / sqrt(self.number) + room
+        return single(value, value - reach, value + reach, is_certified=False)
