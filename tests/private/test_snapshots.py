@@ -67,3 +67,20 @@ def test_the_order_of_lines_does_not_matter() -> None:
     other = take_snapshot(np.array(ROWS)[::-1], LAYOUT, people[::-1], 1.0)
     assert one.digest == other.digest
     assert one.digest != take_snapshot(np.array(ROWS), LAYOUT, people[::-1], 0.0).digest
+
+
+@pytest.mark.parametrize(
+    ("corrected", "what"), [((0.11, 1.0), "in a narrow bin"), ((0.1, -1.0), "a label")]
+)
+def test_digests_of_a_first_round_show_what_either_round_adds_up(
+    corrected: tuple[float, float], what: str
+) -> None:
+    """The first round has narrow bins and no classes; the second one has classes and wide bins."""
+    settings = PrivateSettings(bins=4, ranges={"": (0.0, 1.0)}, find_edges=True)
+    layout = make_layout("auc", settings, score="score", label="label", classes=(0, 1))
+    before, after = (
+        block_digests(layout, take_snapshot(np.array(rows), layout, None, 0.0), KEY)
+        for rows in ([(0.1, 1.0), (0.9, -1.0)], [corrected, (0.9, -1.0)])
+    )
+    assert len(before) == 2
+    assert [count_changes(before[name], after[name]) for name in before].count(1) == 1, what

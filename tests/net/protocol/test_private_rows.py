@@ -196,7 +196,7 @@ class DropsMissing(SumNetwork):
 
 @pytest.mark.parametrize(
     ("missing", "changed", "is_allowed"),
-    [(1, 0, False), (9, 0, False), (12, 0, True), (12, 1, False)],
+    [(1, 0, False), (9, 0, False), (12, 0, True), (12, 1, False), (12, 12, False)],
 )
 @pytest.mark.parametrize(
     ("first", "second"),
@@ -235,6 +235,23 @@ class People(SumNetwork):
 
 def names_of(prefix: str, shift: int = 0, each: int = 1) -> Any:
     return np.array([f"{prefix}{(k + shift) // each}" for k in range(60)], dtype=object)
+
+
+def test_many_rows_of_few_people_do_not_show() -> None:
+    """Ten rows are corrected, which are those of four people."""
+    parts = [scores(60) for _ in range(4)]
+    network = People(parts, complete(4), policies={f"node-{k}": STRICT for k in range(4)}, **AUC)
+    network.people = {"node-0": names_of("p", 0, 5)}  # type: ignore[misc]
+    network.change("node-0")
+    spy = Spy(network)
+    spy.run(5.0)
+    corrected = parts[0].copy()
+    corrected[:20, 1] = 1  # of which ten are new
+    network.change("node-0", corrected)
+    network.nodes[SPY].request_epoch()
+    spy.run(30.0)
+    assert len(spy.totals) > 1
+    assert all(not difference.any() for difference in spy.differences())
 
 
 @pytest.mark.parametrize(

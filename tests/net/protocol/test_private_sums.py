@@ -126,6 +126,9 @@ def test_a_site_that_never_comes_is_left_out() -> None:
             ("node-3",),
         )
         assert report.results[0].value[0] == pytest.approx(pooled(*PARTS[:3]), abs=1e-6)
+        sent = [one for one in network.sum_peers[name].log if one.event == "contribution"]
+        others = {"node-0", "node-1", "node-2"} - {name}
+        assert {frozenset(one.sent_to) for one in sent} == {frozenset(others)}, "node-3 was down"
 
 
 def test_a_site_that_vanishes_after_it_joined_is_left_out_by_a_new_epoch() -> None:
