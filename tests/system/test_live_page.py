@@ -21,7 +21,8 @@ from processes import GOSTA, Processes, gosta
 from statuses import NEW, RUNNING
 
 from gosta.net.config import LOG_FILE, Task
-from gosta.net.deploy import folders, plan
+from gosta.net.deploy import plan
+from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import Poller, View
 from gosta.net.node.rejections import Rejection
 from gosta.net.node.status import Neighbour
@@ -347,7 +348,7 @@ def test_bad_arguments(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folders.create(
+    Network.create(
         Path("net"), plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free()
     )
     code, out, error = gosta_(*arguments)

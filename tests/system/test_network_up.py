@@ -22,7 +22,8 @@ from terminal import read_rest, read_until
 from gosta.cli import status as shown
 from gosta.errors import NetworkError
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node
-from gosta.net.deploy import folders, plan, supervisor
+from gosta.net.deploy import plan, supervisor
+from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import View, all_within, query_status, spread
 from gosta.net.node import lock
 from gosta.net.node.status import Status
@@ -37,14 +38,14 @@ def fake_node(folder: Path) -> list[str]:
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "net"
-    folders.create(
+    Network.create(
         folder, plan.for_sites(plan.Goal("kendall-tau"), "cycle", 3, 0), port=ports.free()
     )
-    for name in folders.load_network(folder).nodes:
+    for name in Network.read(folder).config.nodes:
         (folder / name / "data.csv").write_text("a,b\n1,2\n")
     yield folder
     assert not [
-        name for name in folders.load_network(folder).nodes if lock.is_running(folder / name)
+        name for name in Network.read(folder).config.nodes if lock.is_running(folder / name)
     ]
 
 
@@ -155,9 +156,9 @@ def test_nodes_that_are_added_and_removed_meanwhile(network: Path) -> None:
     def condition(views: Sequence[View]) -> bool:
         names = [view.name for view in views]
         if are_running(views) and not done:
-            done.append(folders.add(network, network / "node-0" / "data.csv").name)
+            done.append(Network.read(network).add(network / "node-0" / "data.csv").name)
         elif are_running(views) and names[-1] == "node-3" and len(done) == 1:
-            folders.remove(network, "node-1")  # stops it
+            Network.read(network).remove("node-1")  # stops it
             done.append("removed")
         return len(done) == 2 and names == ["node-0", "node-2", "node-3"] and are_running(views)
 

@@ -10,7 +10,8 @@ import pytest
 from processes import Processes
 
 from gosta.net.config import NODE_FILE
-from gosta.net.deploy import folders, plan
+from gosta.net.deploy import plan
+from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import view_network
 from gosta.net.node.status import Status
 
@@ -38,7 +39,7 @@ def is_silent(found: list[Status], name: str) -> bool:
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     folder = tmp_path_factory.mktemp("silent") / "net"
     goal = plan.for_sites(plan.Goal("kendall-tau"), "complete", len(NAMES), 0)
-    folders.create(folder, goal, port=ports.free(2 * len(NAMES)), exchanges_per_second=20.0)
+    Network.create(folder, goal, port=ports.free(2 * len(NAMES)), exchanges_per_second=20.0)
     for k, name in enumerate(NAMES):
         (folder / name / "data.csv").write_text(f"a,b\n{k},{k * k}\n{k + 1},{-k}\n")
     with Processes(*(folder / name for name in NAMES)) as nodes:

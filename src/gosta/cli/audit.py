@@ -149,9 +149,9 @@ def audit(
 
 
 def _is_private(folder: Path) -> bool:
-    from gosta.net.deploy.folders import load_network
+    from gosta.net.deploy.network import Network
 
-    return load_network(folder).network.private is not None
+    return Network.read(folder).task.private is not None
 
 
 def _audit_sums(folder: Path, as_json: bool) -> None:

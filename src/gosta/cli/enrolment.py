@@ -102,8 +102,8 @@ def _show_code(invited: Invitation, yes: bool) -> None:
 
 def _show_request(folder: Path, invited: Invitation, made: Request) -> None:
     from gosta.net.deploy import bundles
-    from gosta.net.deploy.membership import row_words
     from gosta.net.deploy.policies import budget_words
+    from gosta.net.deploy.terms import row_words
 
     task, budget = invited.network, budget_words(invited.network)
     print(f"{folder}: a request of {made.name} to join network {made.network}")
@@ -186,7 +186,7 @@ def leave(
     exact sums, unless they have noise. A running node sees it within seconds.
     """
     from gosta.net.agreements import set_leaving
-    from gosta.net.deploy.agreeing import find_leaving
+    from gosta.net.deploy.leaving import find_leaving
 
     name, has_noise = find_leaving(folder)
     if back:
@@ -211,7 +211,7 @@ def leave(
 
 def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
     from gosta.net.deploy import enrolment
-    from gosta.net.deploy.membership import has_bounds, row_words
+    from gosta.net.deploy.terms import has_bounds, row_words
     from gosta.net.members import fingerprint, list_fingerprint
 
     old, new = proposal.old, proposal.signed.list

@@ -17,10 +17,9 @@ from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
     from gosta.datasets import Data
-    from gosta.net.config import NetworkConfig
     from gosta.net.deploy.authority import Passphrase
     from gosta.net.deploy.bundles import Request
-    from gosta.net.deploy.folders import Change
+    from gosta.net.deploy.network import Change, Network
     from gosta.net.deploy.plan import Goal, Plan
     from gosta.private.settings import PrivateSettings
 
@@ -129,7 +128,8 @@ def init(
     ] = False,
 ) -> None:
     """Create the folders of a network: settings, keys and certificates of each node, and its data if given."""
-    from gosta.net.deploy import folders, plan
+    from gosta.net.deploy import plan
+    from gosta.net.deploy.network import Network
 
     if enrol and (data is not None or placement.nodes is not None or addresses.host is not None):
         raise InputError(
@@ -193,8 +193,8 @@ def init(
         return
     hosts = addresses.host or ["127.0.0.1"]
     rate, ca, secret = addresses.exchanges_per_second, addresses.authority, addresses.secret()
-    network = folders.create(folder, made, hosts, addresses.port, rate, ca, secret)
-    print("\n".join(_made(folder, made, network, _remarks(private, made))))
+    network = Network.create(folder, made, hosts, addresses.port, rate, ca, secret)
+    print("\n".join(_made(made, network, _remarks(private, made))))
     if chosen is not None and settings is None:
         print(
             "\n".join(
@@ -278,9 +278,9 @@ def _task_words(plan: Plan) -> str:
 
 def _private_entries(plan: Plan) -> list[tuple[str, str]]:
     """Return what the member list says of private sums, in words."""
-    from gosta.net.deploy.membership import policy_of
+    from gosta.net.deploy.terms import terms_of
 
-    words = policy_of(plan.task) if plan.task.private else {}
+    words = terms_of(plan.task) if plan.task.private else {}
     return [
         (key, value)
         for key, value in words.items()
@@ -288,14 +288,10 @@ def _private_entries(plan: Plan) -> list[tuple[str, str]]:
     ]
 
 
-def _made(
-    folder: Path, plan: Plan, network: NetworkConfig, remarks: list[tuple[str, str]]
-) -> Iterator[str]:
-    task, first, where = (
-        plan.task,
-        next(iter(network.nodes)),
-        [one for one in network.nodes.values() if one],
-    )
+def _made(plan: Plan, network: Network, remarks: list[tuple[str, str]]) -> Iterator[str]:
+    folder, nodes = network.folder, network.config.nodes
+    task, first = plan.task, next(iter(nodes))
+    where = [address for address in nodes.values() if address]
     edges = f"{numbers.count(len(plan.edges), 'edge')} ({plan.graph})"
     yield f"{folder}: {plan.nodes} nodes, {edges}, for {_task_words(plan)}"
     entries = [*_private_entries(plan), *remarks]
@@ -309,8 +305,7 @@ def _made(
     if counts:
         of = [f" of {site}" for site in plan.sites] or [""] * len(counts)
         sizes = [
-            f"{name} {count}{site}"
-            for name, count, site in zip(network.nodes, counts, of, strict=True)
+            f"{name} {count}{site}" for name, count, site in zip(nodes, counts, of, strict=True)
         ]
         entries.append(("rows", f"{sum(counts)}: {shorten(sizes, 12)}"))
         entries += [("declares", shorten(_bounds(network, counts), 12))] * (
@@ -323,7 +318,7 @@ def _made(
             f"{place}{'; ' if place else ''}status pages on the same machine only, where node.toml says",
         )
     )
-    if outbound := [name for name, address in network.nodes.items() if not address]:
+    if outbound := [name for name, address in nodes.items() if not address]:
         entries.append(("dial out only", shorten(outbound, 12)))
     entries.append(("keys", f"{folder / 'authority' / 'key.pem'} signs new nodes: keep it safe"))
     yield terminal.definitions(entries)
@@ -360,14 +355,14 @@ def _made(
     yield f"or, to try it on this machine, with a data.csv in each node's folder: gosta network up {folder}"
 
 
-def _bounds(network: NetworkConfig, counts: Sequence[int]) -> list[str]:
+def _bounds(network: Network, counts: Sequence[int]) -> list[str]:
     """Return what the member list says of the rows of each node of private sums."""
-    from gosta.net.deploy.membership import declared_rows, row_words
+    from gosta.net.deploy.terms import declared_rows, row_words
 
-    declared = [declared_rows(network.network, count) for count in counts]
+    declared = [declared_rows(network.task, count) for count in counts]
     return [
         f"{name} {row_words(rows, is_bound=True)}"
-        for name, rows in zip(network.nodes, declared, strict=True)
+        for name, rows in zip(network.config.nodes, declared, strict=True)
     ]
 
 
@@ -389,12 +384,12 @@ def add(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Add a node to a network; running nodes reload their settings."""
-    from gosta.net.deploy import folders
     from gosta.net.deploy.authority import Passphrase
+    from gosta.net.deploy.network import Network
 
     names = [name.strip() for name in (neighbours or "").split(",") if name.strip()]
     secret, form = Passphrase(passphrase_file), reading.settings()
-    change = folders.add(folder, data, names, host, port, exchanges_per_second, secret, form)
+    change = Network.read(folder).add(data, names, host, port, exchanges_per_second, secret, form)
     joined = ", ".join(other for other, _ in change.new_edges)
     print(f"{folder / change.name}: a new node, with neighbours {joined}")
     _print_remote_changes(folder, change)
@@ -417,12 +412,12 @@ def remove(
 ) -> None:
     """Remove a node from a network and revoke its key; the others, also while running, go on without its rows."""
     from gosta.net.agreements import read_agreements
-    from gosta.net.deploy import folders
     from gosta.net.deploy.authority import Passphrase
+    from gosta.net.deploy.network import Network
 
     has_left = read_agreements(folder / name).leaves
-    change = folders.remove(folder, name, delete, Passphrase(passphrase_file))
-    print(f"{folder}: removed {name}, {len(folders.load_network(folder).nodes)} nodes are left")
+    change = Network.read(folder).remove(name, delete, Passphrase(passphrase_file))
+    print(f"{folder}: removed {name}, {len(Network.read(folder).config.nodes)} nodes are left")
     for a, b in change.new_edges:
         print(f"  {a} and {b} are neighbours now, to keep the network connected")
     _print_remote_changes(folder, change)
@@ -434,14 +429,14 @@ def remove(
 
 def _print_cost(folder: Path, name: str, has_left: bool) -> None:
     """Print what it costs the sites that remain of private sums to release totals without a site."""
-    from gosta.net.deploy.folders import load_network
-    from gosta.net.deploy.plan import MIN_SITES
+    from gosta.net.config import MIN_SITES
+    from gosta.net.deploy.network import Network
 
-    network = load_network(folder)
-    private = network.network.private
+    network = Network.read(folder)
+    private = network.task.private
     if private is None:
         return
-    if len(network.nodes) < MIN_SITES:
+    if len(network.config.nodes) < MIN_SITES:
         print(
             f"  by default, sites take part in sums over {MIN_SITES} sites or more only: min_sites in policy.toml"
         )
@@ -476,7 +471,7 @@ def agree(
     fail that each further one would waste epsilon. A running node sees it within seconds.
     """
     from gosta.net.agreements import add_agreement, check_sites
-    from gosta.net.deploy.agreeing import find_nodes, strangers
+    from gosta.net.deploy.leaving import find_nodes, strangers
 
     check_sites(sites)
     found = find_nodes(folder)
@@ -497,10 +492,10 @@ def certify(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Create new keys and certificates for nodes whose folders are here; running nodes reload them."""
-    from gosta.net.deploy import folders
     from gosta.net.deploy.authority import Passphrase
+    from gosta.net.deploy.network import Network
 
-    made = folders.certify(folder, names or [], Passphrase(passphrase_file))
+    made = Network.read(folder).certify(names or [], Passphrase(passphrase_file))
     print(
         f"{folder}: new keys and certificates for {shorten(made, 12) or 'no node'}; running nodes reload them"
     )
@@ -536,13 +531,12 @@ def sign(
 def _show_requests(folder: Path, found: list[Request]) -> None:
     from gosta.net.addresses import OUTBOUND
     from gosta.net.deploy import bundles, certificates
-    from gosta.net.deploy.folders import load_network
-    from gosta.net.deploy.membership import row_words
-    from gosta.net.members import MEMBERS_FILE, read_list
+    from gosta.net.deploy.network import Network
+    from gosta.net.deploy.terms import row_words
 
-    listed = read_list(folder / MEMBERS_FILE).list.keys if (folder / MEMBERS_FILE).exists() else {}
-    network, rows = load_network(folder), []
-    task, nodes = network.network, network.nodes
+    network, rows = Network.read(folder), []
+    task, nodes, signed = network.task, network.config.nodes, network.members()
+    listed = {} if signed is None else signed.list.keys
     for one in found:
         key = certificates.check_request(one.request.encode(), one.network, one.name)
         news = ["new key"] * (listed.get(one.name) != key) + ["new address"] * (
@@ -572,10 +566,10 @@ def rotate_authority(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Replace the network's authority while nodes run, in three steps: each call does the next one."""
-    from gosta.net.deploy import folders
     from gosta.net.deploy.authority import Passphrase
+    from gosta.net.deploy.network import Network
 
-    step = folders.rotate_authority(folder, authority, Passphrase(passphrase_file))
+    step = Network.read(folder).rotate_authority(authority, Passphrase(passphrase_file))
     done = ("all members trust the new authority too", "all certificates are of the new authority")
     print(
         f"{folder}: step {step} of 3: {(*done, 'the old authority is no longer trusted')[step - 1]}"
@@ -589,7 +583,7 @@ def rotate_authority(
 
 def _print_bundles(folder: Path) -> None:
     """Print where the bundles of sites are, for sites that enrolled."""
-    from gosta.net.deploy.membership import BUNDLES
+    from gosta.net.deploy.network import BUNDLES
     from gosta.net.members import MEMBERS_FILE, list_fingerprint, read_list
 
     found = sorted((folder / BUNDLES).glob("*.json"))
@@ -606,14 +600,11 @@ def _print_bundles(folder: Path) -> None:
 
 def _print_remote_changes(folder: Path, change: Change) -> None:
     """Print what has to be changed by hand where a neighbour's folder is on another machine."""
-    from gosta.net.deploy.folders import load_network
-    from gosta.net.deploy.membership import BUNDLES, forwarders_of, neighbours_of
+    from gosta.net.deploy.network import BUNDLES, Network, forwarders_of, neighbours_of
 
-    network, enrolled = (
-        load_network(folder),
-        {path.stem for path in (folder / BUNDLES).glob("*.json")},
-    )
-    for name in (name for name in change.remote if name not in enrolled):
+    network = Network.read(folder).config
+    enrolled = {path.stem for path in (folder / BUNDLES).glob("*.json")}
+    for name in (name for name in change.elsewhere if name not in enrolled):
         for section, places in (("neighbours", neighbours_of), ("forwarders", forwarders_of)):
             if wanted := ", ".join(
                 f'{other} = "{where}"' for other, where in places(network, name).items()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import re
 import socket
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -15,6 +18,9 @@ NAME_PATTERN = re.compile(
 )  # a label of a DNS name, for certificates
 OUTBOUND = "outbound"  # instead of a host: the node only dials out
 ALL_INTERFACES = ("0.0.0.0", "::")  # hosts where one can listen, and which nobody can dial
+FIRST_PORT = 7400  # of the nodes of a network, by default
+MIN_UNPRIVILEGED_PORT = 1024  # smaller ones are for root
+PRIVILEGED_OFFSET = 7000  # the status page of a node at port 443 is at port 7443
 NAME_RULE = "at most 63 letters a-z, digits, '-' and '_', a letter or digit first and last"
 
 
@@ -160,3 +166,74 @@ def open_listener(address: Address) -> socket.socket:
 def listening_address(listener: socket.socket) -> str:
     """Return the address of a listening socket, with the port that was chosen for port 0."""
     return str(Address(*listener.getsockname()[:2]))
+
+
+def choose_addresses(nodes: int, hosts: Sequence[str], port: int) -> list[Address]:
+    """Return where nodes can be reached; the host is "outbound" for those that only dial out.
+
+    Nodes on one machine have two ports each, the second one for the status page.
+    """
+    if len(hosts) not in (1, nodes):
+        raise InputError(
+            f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node"
+        )
+    chosen = list[Address]()
+    nodes_at = Counter[str]()
+    for host in [parse_host(text) for text in hosts] * (nodes // len(hosts)):
+        chosen.append(Address(host, port + 2 * nodes_at[machine_of(host)]))
+        nodes_at[machine_of(host)] += 1
+    last = max(address.port for address in chosen)
+    if not 1 <= port <= last < 65535:
+        raise InputError(
+            f"port = {port}: {nodes} nodes need ports up to {last + 1}; ports go from 1 to 65535"
+        )
+    # With a node on loopback this is a trial: nodes that only dial out are on this machine too.
+    is_trial = any(is_loopback(address.host) for address in chosen)
+    for address in chosen:
+        if (is_trial or address.host != OUTBOUND) and (taken := _taken_port(address)):
+            raise InputError(f"port {taken} is in use or not permitted; choose another with --port")
+    return chosen
+
+
+def free_address(host: str, first_port: int) -> Address:
+    """Return the first address from a port on whose port and status page's port are free."""
+    for port in range(first_port, 65534, 2):
+        address = Address(host, port)
+        if not _taken_port(address):
+            return address
+    raise InputError(f"no port of {host} is free; name one with --port")
+
+
+def reachable_at(address: Address) -> str:
+    """Return where neighbours reach a node; empty if it only dials out."""
+    return "" if address.host == OUTBOUND else str(address)
+
+
+def page_address(port: int) -> Address:
+    """Return where the status page of a node with this port is: on loopback, as it has no password."""
+    return Address("127.0.0.1", port + (1 if port >= MIN_UNPRIVILEGED_PORT else PRIVILEGED_OFFSET))
+
+
+def machine_of(host: str) -> str:
+    """Return a host that nodes on one machine share; those that only dial out may be on this one."""
+    return "127.0.0.1" if host == OUTBOUND or is_loopback(host) else host
+
+
+def _taken_port(address: Address) -> str:
+    """Return a port of a node that is not free on this machine, and its host; empty if all are."""
+    page = page_address(address.port)
+    needed = [page]
+    if address.host != OUTBOUND:
+        needed = [address, page._replace(host=address.host)]
+    return next((f"{port} of {host}" for host, port in needed if not _is_free(host, port)), "")
+
+
+def _is_free(host: str, port: int) -> bool:
+    """Return whether this machine could listen there; ports of other machines count as free."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as error:
+            return error.errno not in (errno.EADDRINUSE, errno.EACCES)
+    return True

@@ -29,6 +29,7 @@ HEAD_FILE = "contributions.json"  # where the log of contributions in the journa
 MAX_NODE_FILE_BYTES = 1 << 20  # 10,000 neighbours take a third of it
 MAX_NETWORK_FILE_BYTES = 1 << 26  # a million edges take half of it
 MAX_ENCODING_CHARACTERS, MAX_SHEET_CHARACTERS = 40, 31  # 31: of the name of a sheet, in Excel
+MIN_SITES = 3  # of private sums: of two sites, each learns the sums of the other one
 FIX_HINT = "fix the line; 'gosta network init' writes such files"
 RENAMED_KEYS = {  # keys of earlier versions
     "encoded": "encoded_columns",

@@ -21,7 +21,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from gosta.cli import status as shown
 from gosta.net.audit import verify_sums
-from gosta.net.deploy import check, folders, plan
+from gosta.net.deploy import check, plan
+from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import View, read_status
 from gosta.net.deploy.site_log import parse_lines
 from gosta.net.node import sum_page
@@ -43,7 +44,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
         bins=8, ranges={"risk": (0.0, 1.0)}, strata={"sex": ("f", "m")}, deadline_seconds=30.0
     )
     made = plan.for_private(plan.Goal("auc"), settings, "complete", 4, 0, ROLES)
-    for name in folders.create(net, made, port=ports.free()).nodes:
+    for name in Network.create(net, made, port=ports.free()).config.nodes:
         rows = 60 if name in NAMES else 4
         lines = [f"{rng.random():.3f},{k % 2},{'fm'[k % 3 % 2]}" for k in range(rows)]
         (net / name / "data.csv").write_text("\n".join(["risk,died,sex", *lines, ""]))

@@ -17,8 +17,9 @@ from virtual_clock import shifted
 from gosta.net import addresses
 from gosta.net.agreements import add_agreement, set_leaving
 from gosta.net.config import NodeConfig, read_node, write
-from gosta.net.deploy import check, folders, plan
+from gosta.net.deploy import check, plan
 from gosta.net.deploy.check_data import Finding
+from gosta.net.deploy.network import Network
 from gosta.net.members import read_list, write_list
 from gosta.net.node.source import fingerprint
 from gosta.net.transport.base import Greeting
@@ -42,7 +43,7 @@ def net(tmp_path: Path) -> Path:
     """A network of three sites that do not run, with rows."""
     folder = tmp_path / "net"
     made = plan.for_private(plan.Goal("auc"), SETTINGS, "complete", 3, 0, ROLES)
-    for name in folders.create(folder, made, port=ports.free()).nodes:
+    for name in Network.create(folder, made, port=ports.free()).config.nodes:
         write_rows(folder / name, ROWS)
     return folder
 
@@ -231,7 +232,7 @@ def test_the_verdict_is_no_if_anything_is_wrong(net: Path) -> None:
 
 def test_rows_of_a_network_that_exchanges_them(tmp_path: Path) -> None:
     made = plan.for_sites(plan.Goal("auc"), "complete", 3, 0, ROLES)
-    folders.create(tmp_path / "net", made, port=ports.free())
+    Network.create(tmp_path / "net", made, port=ports.free())
     folder = tmp_path / "net" / "node-0"
     write_rows(folder, ROWS)
     assert find(check.check(folder), "policy").text == "modes allowed: rows"
@@ -300,7 +301,7 @@ def test_neighbours(net: Path) -> None:
     assert "it computes 0000000000000000" in find(found, "neighbour node-1").text
     stranger = net.parent / "other"
     made = plan.for_private(plan.Goal("auc"), SETTINGS, "complete", 3, 0, ROLES)
-    folders.create(stranger, made, port=ports.free())
+    Network.create(stranger, made, port=ports.free())
     config = read_node(stranger / "node-0" / "node.toml")
     neighbours = read_node(folder / "node.toml").neighbours
     write(stranger / "node-0" / "node.toml", NodeConfig(config.network, config.node, neighbours))

@@ -22,9 +22,10 @@ from terminal import read_rest, read_until
 from gosta.errors import GostaError, InputError
 from gosta.net import members
 from gosta.net.config import read_node
-from gosta.net.deploy import authority, bundles, certificates, enrolment, folders, membership, plan
+from gosta.net.deploy import authority, bundles, certificates, enrolment, plan
 from gosta.net.deploy.authority import Passphrase
 from gosta.net.deploy.bundles import Bundle, Invitation, Request
+from gosta.net.deploy.network import Network, neighbours_of
 from gosta.net.members import read_keyring, read_list
 from gosta.net.node.credentials import load_credentials
 from gosta.net.transport.tls import load_certificate
@@ -151,7 +152,7 @@ def test_three_sites_enrol(enrol: Enrolment) -> None:
         ]
         neighbours = read_node(enrol.root / name / "node.toml").neighbours
         assert neighbours == {
-            n: p for n, p in folders.load_network(enrol.net).nodes.items() if n != name
+            n: p for n, p in Network.read(enrol.net).config.nodes.items() if n != name
         }
 
 
@@ -215,7 +216,7 @@ def test_without_acceptance_nothing_changes(enrol: Enrolment) -> None:
         enrol.request(name)
     err = enrol.fail("network", "sign", enrol.net, enrol.root / "site-a" / "request.json")
     assert "not confirmed: Did each site read out the same fingerprint?" in err
-    assert folders.load_network(enrol.net).nodes == {}
+    assert Network.read(enrol.net).config.nodes == {}
     enrol.sign(*SITES)
     before = {path: path.read_bytes() for path in (enrol.root / "site-a").iterdir()}
     assert "not confirmed" in enrol.fail(
@@ -387,7 +388,7 @@ def test_an_authority_elsewhere(enrol: Enrolment) -> None:
     csr = enrol.net / "requests" / "site-a.csr"
     assert str(csr) in err
     assert csr.read_bytes() == (enrol.root / "site-a" / "request.csr").read_bytes()
-    network = folders.load_network(enrol.net).network.id
+    network = Network.read(enrol.net).task.id
     made = []
     for name, path in (
         ("coordinator", enrol.net / "authority" / "coordinator-request.pem"),
@@ -556,7 +557,7 @@ def test_requests_that_a_coordinator_refuses(enrol: Enrolment, tmp_path: Path) -
     )
     assert "two requests for site-a" in err
     assert "has no member yet" in enrol.fail("network", "sign", enrol.net)
-    assert folders.load_network(enrol.net).nodes == {}
+    assert Network.read(enrol.net).config.nodes == {}
     assert good.rows == 20
 
 
@@ -649,10 +650,10 @@ def test_later_sites_get_the_neighbours_with_the_fewest(tmp_path: Path) -> None:
     requests = [bundles.read(tmp_path / f"node-{k}" / "request.json", Request) for k in range(12)]
     enrolment.sign(tmp_path / "net", requests[:8])
     enrolment.sign(tmp_path / "net", requests[8:])
-    network = folders.load_network(tmp_path / "net")
-    degrees = [len(membership.neighbours_of(network, name)) for name in network.nodes]
+    network = Network.read(tmp_path / "net").config
+    degrees = [len(neighbours_of(network, name)) for name in network.nodes]
     assert min(degrees) >= 2
-    assert folders.add(tmp_path / "net", port=ports.free()).name == "node-12"
+    assert Network.read(tmp_path / "net").add(port=ports.free()).name == "node-12"
     assert (
         len(read_keyring(tmp_path / "net" / "node-12", "node-12", network.network.id).members) == 13
     )

@@ -20,7 +20,8 @@ import gosta
 from gosta.errors import InputError, NetworkError
 from gosta.estimation.setting import make_setting
 from gosta.net.config import NetworkConfig, read_node
-from gosta.net.deploy import certificates, folders, plan
+from gosta.net.deploy import certificates, plan
+from gosta.net.deploy.network import Network
 from gosta.net.node import lock
 from gosta.net.node.rows import read_rows
 
@@ -30,8 +31,8 @@ def port() -> int:
     return ports.free()
 
 
-def create(folder: Path, port: int, graph: str = "cycle", nodes: int = 5) -> NetworkConfig:
-    return folders.create(
+def create(folder: Path, port: int, graph: str = "cycle", nodes: int = 5) -> Network:
+    return Network.create(
         folder, plan.for_sites(plan.Goal("kendall-tau"), graph, nodes, 0), port=port
     )
 
@@ -45,13 +46,13 @@ def test_folders_that_cannot_be_written(tmp_path: Path, port: int) -> None:
         with pytest.raises(InputError, match=r"cannot write .*Permission denied"):
             create(tmp_path / "other", port)
         with pytest.raises(InputError, match=r"cannot write .*Permission denied"):
-            folders.add(tmp_path / "net")
+            Network.read(tmp_path / "net").add()
         with pytest.raises(InputError, match=r"cannot write .*Permission denied"):
-            folders.remove(tmp_path / "net", "node-1")
+            Network.read(tmp_path / "net").remove("node-1")
     finally:
         tmp_path.chmod(0o700)
         (tmp_path / "net").chmod(0o700)
-    assert len(folders.load_network(tmp_path / "net").nodes) == 5
+    assert len(Network.read(tmp_path / "net").config.nodes) == 5
 
 
 def test_init_writes_rows_bit_for_bit(gosta_: Any, tmp_path: Path, port: int) -> None:
@@ -62,7 +63,7 @@ def test_init_writes_rows_bit_for_bit(gosta_: Any, tmp_path: Path, port: int) ->
     assert (code, err) == (0, "")
     assert "569: node-0" in out
     assert f"gosta network up {folder}" in out
-    network = folders.load_network(folder)
+    network = Network.read(folder).config
     setting = make_setting("tracking", "breast-cancer", "auc", "watts-strogatz", 0, {}, nodes=6)
     files = [read_node(folder / name / "node.toml") for name in network.nodes]
     x = np.concatenate([read_rows(f.network, folder / f.node.name / f.node.data) for f in files])
@@ -173,7 +174,7 @@ def test_existing_folders_are_not_changed(tmp_path: Path, port: int) -> None:
         create(tmp_path / "net" / "mine" / "net", port)
     (tmp_path / "empty").mkdir()
     create(tmp_path / "empty", port)
-    assert folders.load_network(tmp_path / "empty").graph == "cycle"
+    assert Network.read(tmp_path / "empty").config.graph == "cycle"
 
 
 def test_ports_in_use_are_rejected(tmp_path: Path, port: int) -> None:
@@ -231,7 +232,7 @@ def test_the_reason_for_having_no_interval_is_printed(
     assert code == 0
     assert "  interval " not in out
     assert "puts its rows there as data.csv (scores in s; classes x, y in label)" in out
-    assert folders.load_network(tmp_path / "b").network.confidence_level is None
+    assert Network.read(tmp_path / "b").config.network.confidence_level is None
     assert not list((tmp_path / "b").rglob("data.csv"))
 
 
@@ -261,15 +262,15 @@ def test_add_a_node(gosta_: Any, tmp_path: Path, port: int) -> None:
     code, out, err = gosta_("network", "add", folder, "--data", rows)
     assert (code, err) == (0, "")
     assert f"{folder / 'node-5'}: a new node, with neighbours node-1, node-2" in out
-    network = folders.load_network(folder)
+    network = Network.read(folder).config
     assert network.edges[-2:] == (("node-1", "node-5"), ("node-2", "node-5"))
     file = read_node(folder / "node-5" / "node.toml")
     assert file.neighbours == {name: network.nodes[name] for name in ("node-1", "node-2")}
     assert (folder / "node-5" / file.node.data).read_text() == "a,b\n1,2\n"
     assert read_node(folder / "node-1" / "node.toml").neighbours["node-5"] == file.node.listen
     assert len(set(network.nodes.values())) == 6
-    folders.remove(folder, "node-5")
-    assert folders.add(folder, neighbours=["node-3"]).name == "node-6"
+    Network.read(folder).remove("node-5")
+    assert Network.read(folder).add(neighbours=["node-3"]).name == "node-6"
 
 
 def test_errors_in_add(tmp_path: Path, port: int) -> None:
@@ -279,22 +280,22 @@ def test_errors_in_add(tmp_path: Path, port: int) -> None:
     made = plan.for_data(
         goal, data.select(["sepal length", "petal length"]), "cycle", 4, "even", None, 0
     )
-    folders.create(folder, made, port=port)
+    Network.create(folder, made, port=port)
     before = sorted(folder.rglob("*"))
     with pytest.raises(InputError, match=r"unknown node of .* 'node-9'"):
-        folders.add(folder, neighbours=["node-9"])
+        Network.read(folder).add(neighbours=["node-9"])
     rows.write_text("a\n1\n")
     with pytest.raises(InputError, match="has the columns a where x1, x2 are needed"):
-        folders.add(folder, rows)
+        Network.read(folder).add(rows)
     with pytest.raises(InputError, match="No such file"):
-        folders.add(folder, tmp_path / "none.csv")
+        Network.read(folder).add(tmp_path / "none.csv")
     (folder / "authority" / "key.pem").rename(folder / "key.pem")
     with pytest.raises(InputError, match=r"must hold cert.pem and key.pem"):
-        folders.add(folder)
+        Network.read(folder).add()
     (folder / "key.pem").rename(folder / "authority" / "key.pem")
     assert sorted(folder.rglob("*")) == before
     with pytest.raises(InputError, match="no such folder"):
-        folders.add(tmp_path / "none")
+        Network.read(tmp_path / "none").add()
 
 
 def connected(network: NetworkConfig) -> bool:
@@ -312,7 +313,7 @@ def test_removing_the_centre_of_a_star_joins_its_neighbours(
     code, out, _ = gosta_("network", "remove", folder, "node-0")
     assert code == 0
     assert "node-1 and node-2 are neighbours now" in out
-    network = folders.load_network(folder)
+    network = Network.read(folder).config
     assert "node-0" not in network.nodes
     assert len(network.edges) == 3
     assert connected(network)
@@ -324,15 +325,15 @@ def test_removing_the_centre_of_a_star_joins_its_neighbours(
     assert (folder / "node-0.removed" / "key.pem").exists()
     assert gosta_("network", "remove", folder, "node-4", "--delete")[0] == 0
     assert not list(folder.glob("node-4*"))
-    folders.remove(folder, "node-3")
+    Network.read(folder).remove("node-3")
     with pytest.raises(NetworkError, match="has 2 nodes; without node-1"):
-        folders.remove(folder, "node-1")
+        Network.read(folder).remove("node-1")
 
 
 def test_removing_a_node_of_a_ring_needs_no_new_edge(tmp_path: Path, port: int) -> None:
     create(tmp_path / "net", port)
-    assert folders.remove(tmp_path / "net", "node-2").new_edges == ()
-    assert connected(folders.load_network(tmp_path / "net"))
+    assert Network.read(tmp_path / "net").remove("node-2").new_edges == ()
+    assert connected(Network.read(tmp_path / "net").config)
 
 
 def test_a_node_that_does_not_stop_is_not_removed(
@@ -350,9 +351,9 @@ def test_a_node_that_does_not_stop_is_not_removed(
         with pytest.raises(
             NetworkError, match="node-1 does not stop; kill it with: kill -9 4194305"
         ):
-            folders.remove(folder, "node-1")
+            Network.read(folder).remove("node-1")
     assert not lock.is_running(folder / "node-1")
-    assert "node-1" in folders.load_network(folder).nodes
+    assert "node-1" in Network.read(folder).config.nodes
 
 
 def test_changes_for_folders_elsewhere_are_printed(gosta_: Any, tmp_path: Path, port: int) -> None:
@@ -362,7 +363,7 @@ def test_changes_for_folders_elsewhere_are_printed(gosta_: Any, tmp_path: Path, 
     code, out, _ = gosta_("network", "add", folder, "--neighbours", "node-1,node-3")
     assert code == 0
     assert "node-1's folder is on another machine; set in its node.toml, in [neighbours]: " in out
-    where = folders.load_network(folder).nodes
+    where = Network.read(folder).config.nodes
     assert f'node-2 = "{where["node-2"]}", node-5 = "{where["node-5"]}"' in out
     code, out, _ = gosta_("network", "remove", folder, "node-2")
     assert code == 0

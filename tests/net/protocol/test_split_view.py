@@ -12,7 +12,8 @@ from processes import Processes, gosta
 from sum_network import SumNetwork
 
 from gosta.net import members
-from gosta.net.deploy import authority, folders, membership
+from gosta.net.deploy import authority
+from gosta.net.deploy.network import Network, NodeFolder
 from gosta.net.members import MEMBERS_FILE, MemberList, read_list
 
 INIT = ("--private", "--statistic", "auc", "--score", "mean radius", "--range", "mean radius=5:30")
@@ -29,11 +30,11 @@ def net(tmp_path: Path) -> Path:
 
 def sign_another(net: Path, node: str) -> MemberList:
     """Give a node another list with the serial number of the first one, in which somebody may contribute more rows."""
-    signer = authority.read(net, folders.load_network(net).network.id)
+    signer = authority.read(net, Network.read(net).task.id)
     listed = read_list(net / MEMBERS_FILE).list
     more = tuple(msgspec.structs.replace(one, rows=5_000_000) for one in listed.members)
     other = signer.sign(msgspec.structs.replace(listed, members=more))
-    membership.install(net / node, other, (net / node / "ca.pem").read_bytes())
+    NodeFolder(net / node).install(other, (net / node / "ca.pem").read_bytes())
     return other.list
 
 

@@ -13,7 +13,7 @@ from gosta.estimation.estimand import Estimand, relative_errors
 from gosta.net.audit import consistency, edges
 from gosta.net.audit.consistency import Exchange
 from gosta.net.config import Task
-from gosta.net.deploy.folders import load_network
+from gosta.net.deploy.network import Network
 from gosta.net.node import lock
 from gosta.net.node.source import fingerprint
 from gosta.net.node.stopped import load_peer
@@ -69,7 +69,7 @@ class Finding(NamedTuple):
 
 
 def load_journals(folder: Path) -> Journals:
-    network = load_network(folder)
+    network = Network.read(folder).config
     peers, records = {}, {}
     for name in network.nodes:
         if lock.is_running(folder / name):

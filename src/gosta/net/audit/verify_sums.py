@@ -21,9 +21,8 @@ from gosta.net.audit.recompute import Recomputed, Release
 from gosta.net.audit.verify import Finding
 from gosta.net.audit.verify_contributions import check_statements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, read_node
-from gosta.net.deploy.folders import load_network, local_nodes
+from gosta.net.deploy.network import Network
 from gosta.net.deploy.site_log import find_missing, read_log
-from gosta.net.node import lock
 from gosta.net.node.source import fingerprint
 from gosta.net.node.stopped import load_sum_peer
 from gosta.net.protocol import site, statements
@@ -57,20 +56,23 @@ Check = Callable[[Release, Problems], str | None]
 
 def load_sum_peers(folder: Path) -> tuple[dict[str, SumPeer], dict[str, str]]:
     """Restore the nodes whose journals are here; return also why others cannot be restored."""
-    network, peers, unread = load_network(folder), dict[str, SumPeer](), dict[str, str]()
-    for name in local_nodes(folder):
-        if not (folder / name / JOURNAL_FILE).is_file():
+    network = Network.read(folder)
+    peers: dict[str, SumPeer] = {}
+    unread: dict[str, str] = {}
+    for node in network.nodes_here():
+        name = node.name
+        if not (node.path / JOURNAL_FILE).is_file():
             continue
-        if lock.is_running(folder / name):
+        if node.is_running:
             raise NetworkError(
                 f"{name} is running, and its journal changes; stop the network first"
             )
         try:
-            _, peers[name] = load_sum_peer(folder / name)
+            _, peers[name] = load_sum_peer(node.path)
         except (GostaError, msgspec.MsgspecError) as error:
             unread[name] = f"{name}: {error}"
             continue
-        if peers[name].identity.fingerprint != fingerprint(network.network, folder):
+        if peers[name].identity.fingerprint != fingerprint(network.task, folder):
             raise NetworkError(
                 f"[network] in {name}/node.toml and in network.toml differ; correct one of them"
             )

@@ -13,7 +13,6 @@ import getpass
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -109,7 +108,13 @@ class Authority:
             )
         return certificates.certify(self.signer, self.network, name, key)
 
+    def make_pair(self, name: str) -> Pair:
+        """Return a new key and its certificate for a member."""
+        key = certificates.make_key()
+        return Pair(key, self.certify(name, certificates.public_bytes(key)))
+
     def sign(self, listed: MemberList) -> SignedList:
+        """Return a member list with the coordinator's certificate and signature."""
         if not self.coordinator.cert:
             hint = f"have the authority sign {FOLDER}/{COORDINATOR_REQUEST}, then: gosta network sign --certificate FILE"
             raise InputError(f"the coordinator has no certificate yet; {hint}")
@@ -235,10 +240,6 @@ def split(pem: bytes) -> tuple[bytes, ...]:
         raise InputError(
             "the authority's certificate cannot be read: a certificate in PEM is needed"
         ) from None
-
-
-def texts(pems: Sequence[bytes]) -> tuple[str, ...]:
-    return tuple(pem.decode("ascii") for pem in pems)
 
 
 def _certify_coordinator(authority: Authority) -> Authority:

@@ -34,8 +34,8 @@ from gosta.net.config import (
     read_node,
 )
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
-from gosta.net.deploy.membership import row_words
 from gosta.net.deploy.site_log import read_history
+from gosta.net.deploy.terms import row_words
 from gosta.net.limits import SECONDS_PER_EPOCH, UNDECLARED_ROWS
 from gosta.net.members import MemberList
 from gosta.net.node import lock

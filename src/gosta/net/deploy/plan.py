@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +19,8 @@ from gosta.estimation.placement import Placement, assign_at_random, assign_by_co
 from gosta.estimation.setting import make_setting
 from gosta.graphs.graph import Graph
 from gosta.graphs.sizes import sizes_from
-from gosta.net.config import Task, check_protocol, is_for_one_row_each, protocol_of_nodes
-from gosta.net.deploy.declare import declare, to_csv
+from gosta.net.config import MIN_SITES, Task, check_protocol, is_for_one_row_each, protocol_of_nodes
+from gosta.net.deploy.shared_settings import find_shared_settings, table_to_csv
 from gosta.net.node import rows
 from gosta.net.node.rows import layout_of
 from gosta.private.noise import choose_noise
@@ -33,8 +32,8 @@ from gosta.statistics.definition import Statistic
 from gosta.statistics.joint import Member, check_options, choose, why_no_interval
 from gosta.statistics.references import parse_references
 
-DEFAULT_NODES, DEFAULT_LEVEL = 8, 0.95
-MIN_SITES = 3  # of private sums
+DEFAULT_NODES = 8
+DEFAULT_LEVEL = 0.95  # of the intervals
 MAX_EDGES = 1_000_000  # more would not fit into a network.toml
 
 
@@ -47,9 +46,7 @@ class Goal:
     options: Mapping[str, Any] | None = None
     confidence_level: float | None = DEFAULT_LEVEL
     interval_required: bool = False  # if not, a statistic that cannot have an interval gets none
-    until: float = (
-        0.0  # relative error from which on nodes initiate no exchanges; 0: they never stop
-    )
+    until: float = 0.0  # relative error at which nodes initiate no more exchanges; 0: never
 
 
 class Roles(NamedTuple):
@@ -67,34 +64,22 @@ NO_ROLES = Roles()
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that `folders.create` needs to know of a network."""
+    """Everything that has to be known of a network to make its folders."""
 
     task: Task
     graph: str
     nodes: int
     edges: tuple[tuple[int, int], ...]
-    node_rows: tuple[
-        Floats, ...
-    ] = ()  # each node's rows as the kernel takes them; empty: sites bring their own
-    node_files: tuple[str, ...] = ()  # each node's table in CSV, for private sums
+    data_files: tuple[str, ...] = ()  # each node's data.csv; empty: sites bring their own
+    counts: tuple[int, ...] = ()  # rows of each node that count; empty: not known
     shared_files: tuple[Path, ...] = ()  # each node gets a copy
-    no_interval: str = (
-        ""  # reason for which there are no intervals though the user did not rule them out
-    )
-    reading: Mapping[str, str] = field(
-        default_factory=dict
-    )  # how sites' files are read: settings of [node]
-    sites: tuple[str, ...] = ()  # whose rows each node has, where they are values of a column
-    node_counts: tuple[int, ...] = ()  # of rows that count in the nodes' tables
-    ranges: Mapping[str, tuple[float, float]] = field(
-        default_factory=dict
-    )  # of columns, from the rows: rounded
+    no_interval: str = ""  # why there are no intervals though the user did not rule them out
+    # How sites' files are read: settings of [node].
+    reading: Mapping[str, str] = field(default_factory=dict)
+    sites: tuple[str, ...] = ()  # names of nodes' sites, where they are values of a column
+    # Ranges of columns that were rounded outwards from those of the rows.
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     rounded_options: tuple[str, ...] = ()  # that follow from the rows
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """How many rows each node gets; none if sites bring their own."""
-        return self.node_counts or tuple(map(len, self.node_rows))
 
 
 def for_data(
@@ -109,13 +94,13 @@ def for_data(
     """Plan a network whose nodes get the rows of a data set."""
     _, options = _load_goal(goal, seed)
     nodes = _count_nodes(graph, nodes, seed) if by is None else nodes
-    # Rows and edges do not depend on the protocol, which is checked below: nodes grow a tree by themselves.
+    # Rows and edges do not depend on the protocol, which is checked below: nodes grow a tree
+    # by themselves.
     setting = make_setting(
         "tracking", data, goal.statistic, graph, seed, options, nodes=nodes, deal=deal, by=by
     )
     estimand, placement = setting.estimand, setting.placement
     rows.check_values(estimand.x, estimand.data)
-
     protocol_of_nodes(goal.protocol, estimand.statistic, has_interval=False)
     _check_row_counts(goal.protocol, placement)
 
@@ -125,27 +110,25 @@ def for_data(
 
     level, no_interval = _choose_level(goal, with_interval, estimand.no_intervals)
     name, files = _place_statistic(goal.statistic)
-    widths = estimand.row_widths if len(estimand.parts) > 1 else estimand.x.shape[1]
-    options = estimand.json_options
     task = Task(
         secrets.token_hex(8),
         name,
         goal.protocol,
         level,
-        options,
-        encoded_columns=widths,
+        estimand.json_options,
+        encoded_columns=estimand.row_widths if len(estimand.parts) > 1 else estimand.x.shape[1],
         until=goal.until,
     )
-    node_rows, edges = tuple(placement.split(estimand.x)), edges_of(setting.graph)
+    node_rows = placement.split(estimand.x)
     return Plan(
         task,
         setting.graph.name,
         placement.nodes,
-        edges,
-        node_rows,
-        (),
-        files,
-        no_interval,
+        edges_of(setting.graph),
+        data_files=tuple(map(_rows_to_csv, node_rows)),
+        counts=tuple(map(len, node_rows)),
+        shared_files=files,
+        no_interval=no_interval,
         sites=placement.names,
     )
 
@@ -155,16 +138,16 @@ def for_sites(
 ) -> Plan:
     """Plan a network whose sites bring their own data."""
     _check_classes(roles)
-    classes, label = roles.classes, roles.label
     chosen, options = _load_goal(goal, seed)
     check_options(chosen, options)
     statistics = [member.statistic for member in chosen]
     for statistic in statistics:
-        if len(classes) < 2 and (
-            classes or label is not None or statistic.sample_index is not None
-        ):
-            needs = "needs the classes of all sites, as one site may lack some: --classes benign,malignant"
-            raise InputError(f"{statistic.name} of sites' own data {needs}")
+        has_classes = bool(roles.classes) or roles.label is not None
+        if len(roles.classes) < 2 and (has_classes or statistic.sample_index is not None):
+            raise InputError(
+                f"{statistic.name} of sites' own data needs the classes of all sites, as one site "
+                "may lack some: --classes benign,malignant"
+            )
         protocol_of_nodes(goal.protocol, statistic, has_interval=False)
     obstacles = [why_no_interval(statistic) for statistic in statistics]
 
@@ -177,25 +160,24 @@ def for_sites(
     level, no_interval = _choose_level(goal, with_interval, obstacles)
     with sizes_from("nodes"):
         network = graphs.load(graph, _count_nodes(graph, nodes, seed), seed)
-    own_name, own_file = _place_statistic(goal.statistic)
+    name, code = _place_statistic(goal.statistic)
     files = {
-        name: Path(v)
-        for name, v in options.items()
-        if isinstance(v, str) and v and Path(v).is_file()
+        option: Path(value)
+        for option, value in options.items()
+        if isinstance(value, str) and value and Path(value).is_file()
     }
-    settings = options | {name: file.name for name, file in files.items()}
-    task = Task(secrets.token_hex(8), own_name, goal.protocol, level, settings, until=goal.until)
+    settings = options | {option: file.name for option, file in files.items()}
+    task = Task(secrets.token_hex(8), name, goal.protocol, level, settings, until=goal.until)
     task = replace(task, **roles._asdict())
     for member in chosen:
         own = replace(task, columns=member.columns, score=None) if member.columns else task
         _check_encoding(member.statistic, member.statistic.own_options(options), own)
-    shared = (*own_file, *files.values())
     return Plan(
         task,
         network.name,
         network.n,
         edges_of(network),
-        shared_files=shared,
+        shared_files=(*code, *files.values()),
         no_interval=no_interval,
     )
 
@@ -213,42 +195,41 @@ def for_private(
 ) -> Plan:
     """Plan a network of private sums: of sites' own data, or of the rows of a data set."""
     if ".py:" in goal.statistic:
-        why = "no sums are known for kernels of your own; leave out --private if rows may leave the sites, or"
         raise InputError(
-            f"statistic = {goal.statistic!r}: {why} use a statistic with a sketch (docs/reference/statistics.md)"
+            f"statistic = {goal.statistic!r}: no sums are known for kernels of your own; leave out "
+            "--private if rows may leave the sites, or use a statistic with a sketch "
+            "(docs/reference/statistics.md)"
         )
-    if data is None:
-        for column in (name for name, levels in settings.strata.items() if not levels):
+    known_strata = {column: levels for column, levels in settings.strata.items() if levels}
+    for column in settings.strata:
+        if data is None and column not in known_strata:
             raise InputError(
                 f"strata = {column!r} needs the values of all sites: --strata {column}=a,b"
             )
     _check_classes(roles)
-    check_settings(
-        replace(
-            settings, strata={name: levels for name, levels in settings.strata.items() if levels}
-        )
-    )
+    check_settings(replace(settings, strata=known_strata))
     task = Task(
         secrets.token_hex(8),
         goal.statistic,
-        "tracking",
-        goal.confidence_level,
-        dict(goal.options or {}),
+        confidence_level=goal.confidence_level,
+        options=dict(goal.options or {}),
+        private=settings,
+        **roles._asdict(),
     )
-    task = replace(task, **roles._asdict(), private=settings)
-    declared = None
-    if data is not None:
-        declared = declare(task, data)
-        task, data = declared.task, declared.data
+    shared = None if data is None else find_shared_settings(task, data)
+    task = task if shared is None else shared.task
     layout = layout_of(task)
     assert task.private is not None
     check_columns(layout, task.private)
     nodes = nodes if by is not None else _count_nodes(graph, nodes, seed)
-    files, counts, sites = tuple[str, ...](), tuple[int, ...](), tuple[str, ...]()
-    if data is not None:
-        places, sites = _place(layout, data, nodes, deal, by, seed)
-        nodes, files = len(places), tuple(to_csv(data, layout.columns, rows) for rows in places)
+    files: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    sites: tuple[str, ...] = ()
+    if shared is not None:
+        places, sites = _place(layout, shared.data, nodes, deal, by, seed)
+        files = tuple(table_to_csv(shared.data, layout.columns, place) for place in places)
         counts = tuple(map(len, places))
+        nodes = len(places)
     assert nodes is not None
     if nodes < MIN_SITES:
         why = f"private sums need at least {MIN_SITES} sites, since of two each learns the other's"
@@ -256,27 +237,32 @@ def for_private(
     choose_noise(settings, layout, nodes)
     with sizes_from("nodes", most=None if by is None else 0):
         network = graphs.load(graph, nodes, seed).in_order_of(sites)
-    made = Plan(
+    return Plan(
         task,
         network.name,
         network.n,
         edges_of(network),
-        node_files=files,
-        node_counts=counts,
+        data_files=files,
+        counts=counts,
         sites=sites,
+        ranges={} if shared is None else shared.ranges,
+        rounded_options=() if shared is None else shared.rounded_options,
     )
-    if declared is None:
-        return made
-    return dataclasses.replace(made, ranges=declared.ranges, rounded_options=declared.options)
+
+
+def _rows_to_csv(x: Floats) -> str:
+    """Return rows of numbers as CSV, each number to its last bit."""
+    names = ",".join(rows.encoded_names(x.shape[1]))
+    return "\n".join([names, *(",".join(map(repr, row)) for row in x.tolist()), ""])
 
 
 def _check_row_counts(protocol: str, placement: Placement) -> None:
     """Raise `InputError` if nodes would have several rows and the protocol is for one at each."""
     rows, nodes = int(placement.rows.sum()), placement.nodes
     if rows > nodes and is_for_one_row_each(protocol):
-        why = f"protocol = {protocol!r} is for exactly one row at each node, and there are {rows:,} rows"
         raise InputError(
-            f"nodes = {nodes}: {why}; give --nodes {rows}, take fewer rows with --n, or use tracking"
+            f"nodes = {nodes}: protocol = {protocol!r} is for exactly one row at each node, and there "
+            f"are {rows:,} rows; give --nodes {rows}, take fewer rows with --n, or use tracking"
         )
 
 
@@ -288,7 +274,7 @@ def _check_classes(roles: Roles) -> None:
 def _place(
     layout: Layout, data: Data, nodes: int | None, deal: str | None, by: str | None, seed: int
 ) -> tuple[list[Integers], tuple[str, ...]]:
-    """Return which rows each node has, and the names of their sites where these are values of a column."""
+    """Return which rows each node has, and the nodes' names where these are values of a column."""
     if by is not None:
         if deal is not None:
             raise InputError(f"deal = {deal!r} excludes by: it places rows at random")
@@ -304,11 +290,12 @@ def _place(
 
 
 def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task) -> None:
-    """Encode made-up rows where the columns are known, to report now what would fail at every site."""
+    """Encode made-up rows where the columns are known, to report what would fail at every site."""
     names = task.columns or ((task.score,) if task.score is not None else ())
     if not names or not statistic.is_built_in:  # a user's kernel may need special numbers
         return
-    size, label = 2 * len(names) + 2 * len(task.classes) + 2, task.label or "label"
+    size = 2 * len(names) + 2 * len(task.classes) + 2
+    label = task.label or "label"
     columns: dict[str, Any] = {
         name: (np.arange(size) % (k + 2) == 0).astype(float) for k, name in enumerate(names)
     }
@@ -325,7 +312,7 @@ def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task
 def _choose_level(
     goal: Goal, check: Callable[[float], None], obstacles: Sequence[str] = ()
 ) -> tuple[float | None, str]:
-    """Return the confidence level of the nodes' intervals, or None, and why some or all statistics have none."""
+    """Return the confidence level of the nodes' intervals, and why some or all have none."""
     if goal.confidence_level is None:
         return None, ""
     try:
@@ -348,17 +335,17 @@ def _count_nodes(graph: str | None, nodes: int | None, seed: int) -> int:
     """Return how many nodes there are: by default as many as an edge-list file has."""
     if nodes is not None:
         return nodes
-    return (
-        DEFAULT_NODES
-        if graph is None or graphs.is_family(graph)
-        else graphs.load(graph, seed=seed).n
-    )
+    if graph is None or graphs.is_family(graph):
+        return DEFAULT_NODES
+    return graphs.load(graph, seed=seed).n
 
 
 def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of neighbours; raise `InputError` if nodes cannot run on the graph."""
     if graph.weights is not None:
         raise InputError(
-            f"graph = {graph.name!r} has weights; nodes choose all neighbours equally often: leave them out"
+            f"graph = {graph.name!r} has weights; nodes choose all neighbours equally often: leave "
+            "them out"
         )
     if graph.m > MAX_EDGES:
         raise InputError(
@@ -370,17 +357,18 @@ def edges_of(graph: Graph) -> tuple[tuple[int, int], ...]:
 
 
 def _place_statistic(statistic: str) -> tuple[str, tuple[Path, ...]]:
-    """Return the statistics' name in node.toml, and the files to copy into the nodes' folders: a user's own."""
-    titles, files = [], dict[Path, None]()
-    for one in parse_references(statistic):
-        parts = references.split_reference(one.name)
-        title = one.title
-        if parts is not None:
-            files[parts[0]] = None
-            title = ":".join(
-                [parts[0].name, parts[1], *(["+".join(one.columns)] if one.columns else [])]
-            )
-        titles.append(title)
+    """Return the statistics' names in node.toml, and the files of a user's own ones."""
+    titles = []
+    files = dict[Path, None]()
+    for request in parse_references(statistic):
+        reference = references.split_reference(request.name)
+        if reference is None:
+            titles.append(request.title)
+            continue
+        file, name = reference
+        files[file] = None
+        columns = ["+".join(request.columns)] if request.columns else []
+        titles.append(":".join([file.name, name, *columns]))
     if len({file.name for file in files}) < len(files):
         raise InputError(f"statistic = {statistic!r}: two files have the same name; rename one")
     return ",".join(titles), tuple(files)

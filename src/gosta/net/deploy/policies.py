@@ -9,8 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gosta.net.config import Task
-from gosta.net.deploy.plan import MIN_SITES
+from gosta.net.config import MIN_SITES, Task
 from gosta.net.node.subject import subject_of
 from gosta.private.accounting import total_epsilon
 from gosta.private.policy import POLICY_FILE, Rules

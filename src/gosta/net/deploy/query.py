@@ -17,17 +17,8 @@ import msgspec
 
 from gosta.errors import GostaError, InputError
 from gosta.net.addresses import Address, parse
-from gosta.net.config import (
-    JOURNAL_FILE,
-    LOCK_FILE,
-    NETWORK_FILE,
-    NODE_FILE,
-    NetworkConfig,
-    NodeConfig,
-    read_node,
-)
-from gosta.net.deploy.folders import load_network
-from gosta.net.node import lock
+from gosta.net.config import JOURNAL_FILE, LOCK_FILE, NETWORK_FILE, NODE_FILE, NodeConfig
+from gosta.net.deploy.network import Network, NodeFolder, is_network, task_of
 from gosta.net.node.status import Status
 from gosta.net.node.stopped import status_from_journal
 from gosta.net.protocol.report import relative_distance
@@ -36,17 +27,16 @@ TIMEOUT_SECONDS = 2.0
 MAX_RESPONSE_BYTES = 1 << 22  # a status with 30,000 neighbours
 QUERY_THREADS = 32
 START_SECONDS = 10.0  # for a node to start and answer
-LOOPBACK = {
-    "0.0.0.0": "127.0.0.1",
-    "::": "::1",
-}  # where to reach a node that listens on all interfaces
-
+# Where to reach a node that listens on all interfaces.
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 # Made once: msgspec crashes where several threads use a type for the first time.
 _decode_status = msgspec.json.Decoder(Status).decode
 
 
 class View(NamedTuple):
+    """What is known of a node now."""
+
     name: str
     state: str
     restarts: int
@@ -87,40 +77,38 @@ def fetch(config: NodeConfig, path: str, max_bytes: int) -> bytes | None:
 
 def read_status(folder: Path) -> Status:
     """Return the status of the node in a folder, whether it is running or not."""
-    return query_status(read_node(folder / NODE_FILE)) or status_from_journal(folder)
+    return query_status(NodeFolder(folder).read()) or status_from_journal(folder)
 
 
 def view_network(folder: Path) -> list[View]:
-    network = load_network(folder)
-    folders, is_private = (
-        [folder / name for name in network.nodes],
-        network.network.private is not None,
-    )
+    """Query all nodes of a network at once."""
+    network = Network.read(folder)
+    nodes = [network.node(name) for name in network.config.nodes]
     with ThreadPoolExecutor(QUERY_THREADS) as pool:
-        views = [
-            _view(one, status)
-            for one, status in zip(folders, pool.map(_try_query, folders), strict=True)
-        ]
-    return [view._replace(is_private=is_private) for view in views]
+        statuses = list(pool.map(_try_query, nodes))
+    is_private = network.task.private is not None
+    return [
+        _view(node, status)._replace(is_private=is_private)
+        for node, status in zip(nodes, statuses, strict=True)
+    ]
 
 
-def _try_query(folder: Path) -> Status | None:
+def _try_query(node: NodeFolder) -> Status | None:
     try:
-        return query_status(read_node(folder / NODE_FILE))
+        return query_status(node.read())
     except GostaError:
         return None
 
 
-def _view(folder: Path, status: Status | None) -> View:
+def _view(node: NodeFolder, status: Status | None) -> View:
     try:
-        status = status or status_from_journal(folder)
+        status = status or status_from_journal(node.path)
     except (GostaError, sqlite3.Error) as error:  # such as a journal that is being made
-        if not folder.is_dir():
-            return View(folder.name, "not on this machine", 0, None)
-        return View(
-            folder.name, "no answer" if lock.is_running(folder) else "stopped", 0, None, str(error)
-        )
-    return View(folder.name, status.state, 0, status)
+        if not node.path.is_dir():
+            return View(node.name, "not on this machine", 0, None)
+        state = "no answer" if node.is_running else "stopped"
+        return View(node.name, state, 0, None, str(error))
+    return View(node.name, status.state, 0, status)
 
 
 class Poller:
@@ -129,61 +117,54 @@ class Poller:
     def __init__(self, folder: Path) -> None:
         """`folder` is a network's, or a node's."""
         self.folder = folder
-        self.network: NetworkConfig | None = (
-            load_network(folder) if (folder / NETWORK_FILE).exists() else None
-        )
-        self.task = (
-            read_node(folder / NODE_FILE).network if self.network is None else self.network.network
-        )
+        self.network = Network.read(folder).config if is_network(folder) else None
+        self.task = task_of(folder)
         self._modified: dict[Path, int] = {}
-        self._configs: dict[Path, NodeConfig] = {}
-        self._statuses: dict[Path, Status] = {}  # of the last answers
-        self._stopped: dict[Path, View] = {}  # of nodes that have not answered so far
+        self._configs: dict[NodeFolder, NodeConfig] = {}
+        self._statuses: dict[NodeFolder, Status] = {}  # from the last answers
+        self._stopped: dict[NodeFolder, View] = {}  # of nodes that have not answered so far
 
     async def views(self) -> list[View]:
         """Query all nodes at once; a node that does not answer keeps its last status."""
         with contextlib.suppress(InputError, OSError):  # a file that is being edited
             if self.network is not None and self._is_modified(self.folder / NETWORK_FILE):
-                self.network = load_network(self.folder)
-        folders = (
-            [self.folder]
-            if self.network is None
-            else [self.folder / name for name in self.network.nodes]
-        )
-        return await asyncio.gather(*map(self._view, folders))
+                self.network = Network.read(self.folder).config
+        nodes = [NodeFolder(self.folder)]
+        if self.network is not None:
+            nodes = [NodeFolder(self.folder / name) for name in self.network.nodes]
+        return await asyncio.gather(*map(self._view, nodes))
 
-    async def _view(self, folder: Path) -> View:
-        config = self._config(folder)
-        found = None if config is None else await _query_status(config)
-        if found is not None:
-            self._statuses[folder] = found
-            return View(found.node, found.state, 0, found)
-        if config is None or not lock.is_running(folder):
-            return self._view_stopped(folder)
-        state = (
-            "no answer"
-            if time.time() - (folder / LOCK_FILE).stat().st_mtime > START_SECONDS
-            else "starting"
-        )
-        state = state if config.node.status_page else "no status page"
-        return View(config.node.name, state, 0, self._statuses.get(folder))
+    async def _view(self, node: NodeFolder) -> View:
+        config = self._config(node)
+        status = None if config is None else await _query_status(config)
+        if status is not None:
+            self._statuses[node] = status
+            return View(status.node, status.state, 0, status)
+        if config is None or not node.is_running:
+            return self._view_stopped(node)
+        state = "starting"
+        if time.time() - (node.path / LOCK_FILE).stat().st_mtime > START_SECONDS:
+            state = "no answer"
+        if not config.node.status_page:
+            state = "no status page"
+        return View(config.node.name, state, 0, self._statuses.get(node))
 
-    def _config(self, folder: Path) -> NodeConfig | None:
+    def _config(self, node: NodeFolder) -> NodeConfig | None:
         try:
-            if self._is_modified(folder / NODE_FILE):
-                self._configs[folder] = read_node(folder / NODE_FILE)
+            if self._is_modified(node.path / NODE_FILE):
+                self._configs[node] = node.read()
         except (GostaError, OSError):  # a file that is being edited, or is not on this machine
             pass
-        return self._configs.get(folder)
+        return self._configs.get(node)
 
-    def _view_stopped(self, folder: Path) -> View:
-        """Return the last status, or what the journal says; it is not read again unless it changed."""
-        name = self._configs[folder].node.name if folder in self._configs else folder.name
-        if folder in self._statuses and folder.is_dir():
-            return View(name, "stopped", 0, self._statuses[folder])
-        if folder not in self._stopped or self._is_modified(folder / JOURNAL_FILE):
-            self._stopped[folder] = _view(folder, None)
-        return self._stopped[folder]._replace(name=name)
+    def _view_stopped(self, node: NodeFolder) -> View:
+        """Return the last status, or what the journal says, which is read again if it changed."""
+        name = self._configs[node].node.name if node in self._configs else node.name
+        if node in self._statuses and node.path.is_dir():
+            return View(name, "stopped", 0, self._statuses[node])
+        if node not in self._stopped or self._is_modified(node.path / JOURNAL_FILE):
+            self._stopped[node] = _view(node, None)
+        return self._stopped[node]._replace(name=name)
 
     def _is_modified(self, path: Path) -> bool:
         """Return whether a file is another than at the last call."""
@@ -218,29 +199,30 @@ async def _query_status(config: NodeConfig) -> Status | None:
 
 
 def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None:
-    """Return the mean of the nodes' estimates and the largest relative distance from it; None if one has none."""
+    """Return the mean of the nodes' estimates and the largest relative distance from it.
+
+    None if a node has no estimate.
+    """
     estimates = [status.estimate for status in statuses if status.estimate]
     if not estimates or len(estimates) < len(statuses) or len(set(map(len, estimates))) > 1:
         return None
     mean = tuple(math.fsum(parts) / len(estimates) for parts in zip(*estimates, strict=True))
-    return mean, max(
-        relative_distance(estimate, mean, statuses[0].statistics) for estimate in estimates
-    )
+    titles = statuses[0].statistics
+    return mean, max(relative_distance(estimate, mean, titles) for estimate in estimates)
 
 
 def all_within(statuses: Sequence[Status], error: float) -> bool:
-    """Return whether all nodes have an estimate over all sites, of the latest epoch, that is accurate enough."""
+    """Return whether all nodes have an accurate estimate over all sites, of the latest epoch."""
     epoch = max((status.epoch for status in statuses), default=0)
-    if any(
-        status.sums is not None for status in statuses
-    ):  # a site that does not take part has no result
-        is_done = all(
-            one.state in ("complete", "suppressed") and one.epoch == epoch for one in statuses
-        )
-        return is_done and any(one.state == "complete" for one in statuses)
-    errors = [
-        one.expected_error for one in statuses if one.estimate_epoch == epoch and not one.missing
-    ]
-    return len(errors) == len(statuses) and all(
-        expected is not None and expected <= error for expected in errors
+    if any(status.sums is not None for status in statuses):
+        # A site that does not take part has no result.
+        states = {status.state for status in statuses}
+        is_current = all(status.epoch == epoch for status in statuses)
+        return is_current and "complete" in states and states <= {"complete", "suppressed"}
+    return all(
+        status.estimate_epoch == epoch
+        and not status.missing
+        and status.expected_error is not None
+        and status.expected_error <= error
+        for status in statuses
     )

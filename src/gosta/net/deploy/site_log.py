@@ -10,7 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from gosta.errors import InputError, NetworkError
-from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
+from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig
+from gosta.net.deploy.network import NodeFolder
 from gosta.net.deploy.query import fetch, query_status
 from gosta.net.node import lock
 from gosta.net.protocol.site import history_of
@@ -63,7 +64,7 @@ def parse_lines(lines: Iterable[str]) -> list[Logged]:
 
 def read_log(folder: Path, config: NodeConfig | None = None) -> list[Logged]:
     """Return the log of the node in a folder: from its status page if it is running, else from its journal."""
-    config = config or read_node(folder / NODE_FILE)
+    config = config or NodeFolder(folder).read()
     if lock.is_running(folder):
         answer = fetch(config, "/contributions", MAX_RESPONSE_BYTES)
         if answer is None:
@@ -83,7 +84,7 @@ def read_history(folder: Path, config: NodeConfig) -> list[Past]:
 
 
 def read_site_log(folder: Path) -> SiteLog:
-    config = read_node(folder / NODE_FILE)
+    config = NodeFolder(folder).read()
     policy, policy_error, log = Policy(), "", read_log(folder, config)
     try:
         policy = read_policy(folder)

@@ -15,8 +15,8 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 from gosta.errors import InputError, NetworkError
-from gosta.net.config import LOG_FILE, NETWORK_FILE, NODE_FILE, NodeConfig, read_node
-from gosta.net.deploy.folders import local_nodes
+from gosta.net.config import LOG_FILE, NETWORK_FILE, NodeConfig
+from gosta.net.deploy.network import Network, NodeFolder, is_network, nodes_in
 from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_status
 from gosta.net.node import lock
 from gosta.net.node.lock import STOP_TIMEOUT_SECONDS
@@ -28,28 +28,28 @@ POLL_SECONDS = 0.25  # between checks of the processes
 QUERY_SECONDS = 0.5  # between two status queries to a node
 EARLY_SECONDS = 10.0  # a node that ends sooner ended right after its start
 MAX_EARLY_ENDS = 5  # in a row, after which a restart will not help
-RESTART_SECONDS = 0.25, 10.0  # before a restart: the first time, doubled each time, and at most
+RESTART_SECONDS = 0.25, 10.0  # before the first restart, doubled each time; and at most
 FAILED_CODE = 2  # exit status of a node whose files are wrong: a restart does not help
 
 Command = Callable[[Path], Sequence[str]]
+Show = Callable[[Sequence[View], float], None]  # gets all nodes, and the seconds since the start
 
 
 def node_command(folder: Path) -> list[str]:
+    """Return the command that runs the node in a folder."""
     return [sys.executable, "-m", "gosta", "node", str(folder)]
-
-
-Show = Callable[
-    [Sequence[View], float], None
-]  # called with all nodes and the seconds since the start
 
 
 class NodeProcess:
     """The process of one node, restarted when it ends."""
 
     def __init__(self, folder: Path, command: Command) -> None:
-        self.folder, self.name, self.command = folder, folder.name, command
+        self.folder = folder
+        self.name = folder.name
+        self.command = command
         self.process: Popen[bytes] | None = None
-        self.restarts, self.early_ends = -1, 0
+        self.restarts = -1
+        self.early_ends = 0  # times in a row that it ended right after its start
         self.started_at = self.queried_at = self.restart_at = 0.0
         self.config: NodeConfig | None = None
         self.is_done = False  # it was stopped, or it failed
@@ -65,13 +65,11 @@ class NodeProcess:
                 self._start(now)
         elif self.process.poll() is not None:
             self._handle_end(now, self.process.returncode)
-        elif (
-            self.query is None
-            and self.config is not None
-            and now - self.queried_at >= QUERY_SECONDS
-        ):
-            self.queried_at, self.query = now, pool.submit(query_status, self.config)
-        elif self.query is not None and self.query.done():
+        elif self.query is None:
+            if self.config is not None and now - self.queried_at >= QUERY_SECONDS:
+                self.queried_at = now
+                self.query = pool.submit(query_status, self.config)
+        elif self.query.done():
             self.update(self.query.result())
             self.query = None
 
@@ -95,10 +93,8 @@ class NodeProcess:
     def _last_log_message(self) -> str:
         """Return the reason in the last line of the node's log, or the line itself."""
         lines: list[str] = []
-        for path in (
-            old_log(self.folder, 1),
-            self.folder / LOG_FILE,
-        ):  # which is empty right after it was rotated
+        # The current log is empty right after it was rotated.
+        for path in (old_log(self.folder, 1), self.folder / LOG_FILE):
             with contextlib.suppress(OSError), path.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
                 lines += log.read().decode(errors="replace").strip().splitlines()
@@ -108,13 +104,13 @@ class NodeProcess:
         return line[-300:]
 
     def _start(self, now: float) -> None:
-        self.started_at, self.restarts = now, self.restarts + 1
+        self.started_at = now
+        self.restarts += 1
         try:
-            self.config = read_node(self.folder / NODE_FILE)
+            self.config = NodeFolder(self.folder).read()
             command = self.command(self.folder)
-            with (self.folder / LOG_FILE).open(
-                "ab"
-            ) as log:  # a new session: Ctrl-C reaches the supervisor only
+            with (self.folder / LOG_FILE).open("ab") as log:
+                # In a new session, so that Ctrl-C reaches the supervisor only.
                 self.process = Popen(
                     command, stdin=DEVNULL, stdout=log, stderr=log, start_new_session=True
                 )
@@ -125,11 +121,8 @@ class NodeProcess:
         self.process, self.query, self.has_answered = None, None, False
         if code == FAILED_CODE:
             self.failure = self._last_log_message()
-        if code in (
-            0,
-            -signal.SIGTERM,
-            FAILED_CODE,
-        ):  # another process stopped it, or a restart does not help
+        # Another process stopped it, or a restart does not help.
+        if code in (0, -signal.SIGTERM, FAILED_CODE):
             self.is_done = True
             return
         self.early_ends = self.early_ends + 1 if now - self.started_at < EARLY_SECONDS else 1
@@ -149,14 +142,15 @@ class Supervisor:
         self.folder, self.command = folder, command
         self.nodes: dict[str, NodeProcess] = {}
         self._applied = 0  # modification time of the network.toml whose nodes are all running
-        for name in local_nodes(folder):
-            if lock.is_running(folder / name):
+        for node in Network.read(folder).nodes_here():
+            if node.is_running:
                 raise NetworkError(
-                    f"{name} of {folder} is running already; stop it with: gosta network down {folder}"
+                    f"{node.name} of {folder} is running already; stop it with: gosta network down "
+                    f"{folder}"
                 )
-            if not _data_file(folder / name).is_file():
+            if not node.data_file().is_file():
                 raise NetworkError(
-                    f"{name} has no data: put its rows into {_data_file(folder / name)} first"
+                    f"{node.name} has no data: put its rows into {node.data_file()} first"
                 )
 
     def poll(self, pool: ThreadPoolExecutor) -> None:
@@ -164,26 +158,24 @@ class Supervisor:
         with contextlib.suppress(InputError, OSError):  # a file that is being edited
             modified = (self.folder / NETWORK_FILE).stat().st_mtime_ns
             if modified != self._applied:
-                self._follow(local_nodes(self.folder), modified)
+                self._follow(Network.read(self.folder).nodes_here(), modified)
         for node in self.nodes.values():
             node.poll(time.monotonic(), pool)
 
-    def _follow(self, names: Sequence[str], modified: int) -> None:
-        ready = [
-            name for name in names if name in self.nodes or _data_file(self.folder / name).is_file()
-        ]
-        leaving = [
-            name
-            for name in self.nodes
-            if name not in names and self.nodes[name].process is not None
-        ]
-        new = {
-            name: NodeProcess(self.folder / name, self.command)
-            for name in ready
-            if name not in self.nodes
+    def _follow(self, here: Sequence[NodeFolder], modified: int) -> None:
+        names = {node.name for node in here}
+        ready = {
+            node.name: self.nodes.get(node.name) or NodeProcess(node.path, self.command)
+            for node in here
+            if node.name in self.nodes or node.data_file().is_file()
         }
-        self.nodes = {name: new.get(name) or self.nodes[name] for name in (*ready, *leaving)}
-        if not leaving and len(ready) == len(names):
+        leaving = {
+            name: process
+            for name, process in self.nodes.items()
+            if name not in names and process.process is not None
+        }
+        self.nodes = ready | leaving
+        if not leaving and len(ready) == len(here):
             self._applied = modified
 
     def views(self) -> list[View]:
@@ -212,7 +204,7 @@ class Supervisor:
             node.update(status)
 
     def stop(self, stop_now: threading.Event) -> None:
-        """Send SIGTERM to all nodes; kill those that still run after the timeout, or when the event is set."""
+        """Send SIGTERM to all nodes; kill those that run after the timeout, or once the event is set."""
         processes = [node.process for node in self.nodes.values() if node.process is not None]
         for process in processes:
             process.terminate()
@@ -232,17 +224,18 @@ def up(
     until: float | None = None,
     command: Command | None = None,
 ) -> list[View]:
-    """Run all nodes until Ctrl-C, for some seconds, or until all expect at most the error `until`; return their states.
+    """Run all nodes until Ctrl-C, for some seconds, or until all expect at most the error `until`.
 
-    Nodes that end are restarted, unless they failed because of their files or another process stopped them. Nodes that
-    are added meanwhile are started too.
+    Returns their states. Nodes that end are restarted, unless they failed because of their files or
+    another process stopped them. Nodes that are added meanwhile are started too.
     """
     lock.check_platform()
     supervisor, start = Supervisor(folder.resolve(), command or node_command), time.monotonic()
-    for name in local_nodes(folder) if until is not None else ():
-        if not read_node(folder / name / NODE_FILE).node.status_page:
+    for node in nodes_in(folder) if until is not None else ():
+        if not node.read().node.status_page:
             raise InputError(
-                f"until needs the nodes' status pages, and {name} has none: set status_page in node.toml"
+                f"until needs the nodes' status pages, and {node.name} has none: set status_page in "
+                "node.toml"
             )
     with _stop_signals() as stop, ThreadPoolExecutor(QUERY_THREADS) as pool:
         try:
@@ -263,23 +256,24 @@ def up(
 def down(folder: Path) -> list[str]:
     """Stop all nodes of a network that run on this machine, and return their names."""
     lock.check_platform()
-    return [
-        stopped.name for stopped in lock.stop_nodes([folder / name for name in local_nodes(folder)])
-    ]
+    nodes = Network.read(folder).nodes_here()
+    return [stopped.name for stopped in lock.stop_nodes([node.path for node in nodes])]
 
 
 def start_epoch(folder: Path) -> tuple[str, int]:
-    """Let a running node, the one in a folder or any of a network's, start an epoch; return its name and the epoch."""
-    is_network = (folder / NETWORK_FILE).exists()
-    folders = [folder / name for name in local_nodes(folder)] if is_network else [folder]
-    start = f"gosta {'network up' if is_network else 'node'} {folder}"
+    """Let a running node, the one in a folder or any of a network's, start an epoch.
+
+    Returns its name and the epoch.
+    """
+    start = f"gosta {'network up' if is_network(folder) else 'node'} {folder}"
     refusal = NetworkError(
         f"{folder}: no node is running, so that none can start an epoch; start it with: {start}"
     )
-    names = {one: read_node(one / NODE_FILE).node.name for one in folders}
-    for one in filter(lock.is_running, folders):
+    names = {node: node.read().node.name for node in nodes_in(folder)}
+    for node, name in names.items():
         try:
-            return names[one], request_epoch(one, names[one])
+            if node.is_running:
+                return name, request_epoch(node.path, name)
         except NetworkError as error:
             refusal = error
     raise refusal
@@ -295,7 +289,3 @@ def _stop_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in zip(numbers, previous, strict=True):
             signal.signal(number, handler)
-
-
-def _data_file(folder: Path) -> Path:
-    return folder / read_node(folder / NODE_FILE).node.data

@@ -17,7 +17,7 @@ import msgspec
 from gosta.errors import InputError
 from gosta.net import addresses
 from gosta.net.config import NetworkConfig
-from gosta.net.deploy.folders import load_network
+from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import Poller, View
 from gosta.net.transport.tls import describe_error
 from gosta.net.watch.source import NetworkSource
@@ -112,7 +112,7 @@ def serve_beside(
     folder: Path, listener: socket.socket, host: str
 ) -> Iterator[Callable[[Sequence[View]], None]]:
     """Serve a page in a thread, beside a program that queries the nodes anyway; yield what shows their views."""
-    first, loop, stop = load_network(folder), asyncio.new_event_loop(), asyncio.Event()
+    first, loop, stop = Network.read(folder).config, asyncio.new_event_loop(), asyncio.Event()
     latest: list[Sequence[View]] = []
 
     async def run() -> None:
@@ -121,7 +121,7 @@ def serve_beside(
         while not stop.is_set():
             if latest:
                 with contextlib.suppress(InputError):  # a file that is being edited
-                    network = load_network(folder)
+                    network = Network.read(folder).config
                 live.update(latest[-1], network)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), POLL_SECONDS)
