@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +9,8 @@ import numpy as np
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import Counts, sums_after, sums_before
-from gosta.sketches.definition import Axis, Result, single, sketch, undefined
+from gosta.sketches.definition import Result, single, sketch, undefined
 from gosta.statistics import encode
-from gosta.statistics.definition import Options
 
 
 class PairBins(Counts):
@@ -48,10 +46,8 @@ class KendallTau(PairBins):
 
     defaults = {"variant": "a"}  # noqa: RUF012
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
+    def prepare(self) -> None:
+        super().prepare()
         if self.options["variant"] not in ("a", "b"):
             raise InputError(f"variant = {self.options['variant']!r} must be 'a' or 'b'")
 

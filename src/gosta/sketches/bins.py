@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from math import prod
 from typing import ClassVar
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.definition import Axis, Features, Result, Sketch, single
-from gosta.statistics.definition import Options
 
 # The bins of a first sum that finds edges.
 FEWEST_FINE_BINS = 256
@@ -84,10 +82,7 @@ class Counts(Sketch):
     features_per_row = 1
     are_counts = True
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
+    def prepare(self) -> None:
         self.size = prod(self.shape)
 
     @property

@@ -139,6 +139,10 @@ class Sketch(ABC):
         self.axes, self.classes = tuple(axes), classes
         given = {name: value for name, value in (options or {}).items() if name in self.defaults}
         self.options = {**self.defaults, **given}
+        self.prepare()
+
+    def prepare(self) -> None:  # noqa: B027
+        """Check the options, and compute what follows from axes, classes and options."""
 
     @classmethod
     def reads_label(cls, options: Options) -> bool:

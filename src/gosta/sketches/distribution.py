@@ -14,7 +14,6 @@ reach.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,18 +21,8 @@ import numpy as np
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import Counts, merge_starts, sums_after, sums_before, without_noise
-from gosta.sketches.definition import (
-    CLEAR,
-    Axis,
-    Features,
-    Result,
-    Sketch,
-    single,
-    sketch,
-    undefined,
-)
+from gosta.sketches.definition import CLEAR, Features, Result, Sketch, single, sketch, undefined
 from gosta.statistics import encode
-from gosta.statistics.definition import Options
 
 WEIGHT_ROUNDING = 1e-12  # relative error of sums of weights, which are floats
 
@@ -58,10 +47,7 @@ class ValueBins(Sketch):
     needs_range = True
     features_per_row = 3
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
+    def prepare(self) -> None:
         self.axis = self.axes[0]
         self.widths = np.diff(self.axis.bounds)
         self.size = 2 + 3 * self.axis.bins
@@ -221,10 +207,8 @@ class PositiveValueBins(ValueBins):
 
     encode = staticmethod(encode.positive_value)
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
+    def prepare(self) -> None:
+        super().prepare()
         axis = self.axis
         if axis.low < 0:
             raise InputError(

@@ -11,7 +11,7 @@ from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import Axis, Features, Result, Sketch, single, sketch, undefined
+from gosta.sketches.definition import Features, Result, Sketch, single, sketch, undefined
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
@@ -36,10 +36,7 @@ class Moments(PowerSums):
 
     powers: tuple[tuple[int, ...], ...]  # of each column, in each sum
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
+    def prepare(self) -> None:
         self.size = self.features_per_row = len(self.powers) + 1
         first, last = self.axes[0], self.axes[-1]
         # The value of one unit of products of the first two powers.
@@ -147,17 +144,14 @@ class SquaredScatter(PowerSums):
     has_classes = True
     bounds = (0.0, np.inf)
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
-        self.features_per_row = len(axes) + 3
-        self.size = classes * (len(axes) + 2) + 1
+    def prepare(self) -> None:
+        self.features_per_row = len(self.axes) + 3
+        self.size = self.classes * (len(self.axes) + 2) + 1
         # Products of Python's floats, which are infinite without a warning.
-        squares = [(axis.high - axis.low) * (axis.high - axis.low) for axis in axes]
+        squares = [(axis.high - axis.low) * (axis.high - axis.low) for axis in self.axes]
         self.squared_widths = np.array(squares)
         if not self.squared_widths.sum() < np.inf:
-            wide = axes[int(np.argmax(self.squared_widths))]
+            wide = self.axes[int(np.argmax(self.squared_widths))]
             raise InputError(
                 f"range of {wide.column!r} = {wide.low:g}:{wide.high:g}: squares are too large"
             )

@@ -8,7 +8,6 @@ the Gaussian kernel (Rahimi and Recht, 2007).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import exp, lgamma, pi, sqrt
 from typing import Any
 
@@ -18,18 +17,8 @@ from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
 from gosta.sketches.bins import sums_before
-from gosta.sketches.definition import (
-    CLEAR,
-    Axis,
-    Features,
-    Result,
-    Sketch,
-    single,
-    sketch,
-    undefined,
-)
+from gosta.sketches.definition import CLEAR, Features, Result, Sketch, single, sketch, undefined
 from gosta.statistics import encode
-from gosta.statistics.definition import Options
 
 SEED = 2016  # of the directions: public, and the same everywhere
 # Standard errors over directions: with 32 of them the mean is further away in about one case in 2000.
@@ -47,19 +36,16 @@ class Projections(Sketch):
     defaults = {"projections": 32}  # noqa: RUF012
     bounds = (0.0, np.inf)
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
-        d = len(axes)
+    def prepare(self) -> None:
+        d = len(self.axes)
         self.number = 1 if d == 1 else max(2, int(self.options["projections"]))
-        self.bins = max(axis.bins for axis in axes)
+        self.bins = max(axis.bins for axis in self.axes)
         self.groups = 2 if self.has_classes else 1
         self.features_per_row = 2 * self.number + 1
         self.size = self.groups * self.number * 2 * self.bins + 1
         self.directions = _directions(d, self.number)
         self.constant = exp(lgamma(d / 2) - lgamma((d + 1) / 2)) / sqrt(pi) if d > 1 else 1.0
-        self.low, self.high = np.array([[axis.low, axis.high] for axis in axes]).T
+        self.low, self.high = np.array([[axis.low, axis.high] for axis in self.axes]).T
         spans = self.high - self.low
         # The least projection, of places from the lowest corner.
         self.start = np.minimum(self.directions, 0.0) @ spans
@@ -211,11 +197,8 @@ class MaximumMeanDiscrepancy(Sketch):
     finds_edges = False
     defaults = {"frequencies": 256}  # noqa: RUF012
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
-        d = len(axes)
+    def prepare(self) -> None:
+        d = len(self.axes)
         self.number = max(2, int(self.options["frequencies"]))
         self.frequencies = np.random.default_rng([SEED, d]).normal(size=(self.number, d))
         self.features_per_row = 2 * self.number + 1

@@ -15,9 +15,8 @@ import numpy as np
 from gosta.errors import InputError
 from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.sketches.bins import Counts, GroupCounts, sums_after, sums_before
-from gosta.sketches.definition import CLEAR, Axis, Result, Sketch, single, sketch, undefined
+from gosta.sketches.definition import CLEAR, Result, Sketch, single, sketch, undefined
 from gosta.statistics import encode
-from gosta.statistics.definition import Options
 
 MOST_TIMES = 10  # at which a curve is shown
 # Of expected events, for each event: far less than this is lost to the rounding of floats.
@@ -130,13 +129,12 @@ class ConcordanceIndex(Counts):
 class TimeBins(GroupCounts):
     """The sums: counts in group × time bin; groups are censored rows and events, of each class if there are some."""
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
-        edges = np.array(axes[0].edges or (axes[0].high,))
+    def prepare(self) -> None:
+        super().prepare()
+        axis = self.axes[0]
+        edges = np.array(axis.edges or (axis.high,))
         # How many bins are used one by one; with noise only the sum of all later ones is.
-        self.clear = axes[0].bins
+        self.clear = axis.bins
         # The times at which a curve is shown.
         shown = np.linspace(0, len(edges) - 1, min(MOST_TIMES, len(edges))).astype(int)
         self.times = edges[np.unique(shown)]
@@ -180,10 +178,8 @@ class KaplanMeier(TimeBins):
     trend = -1
     defaults = {"times": None}  # noqa: RUF012
 
-    def __init__(
-        self, axes: Sequence[Axis], classes: int = 2, options: Options | None = None
-    ) -> None:
-        super().__init__(axes, classes, options)
+    def prepare(self) -> None:
+        super().prepare()
         if self.options["times"] is not None:
             self.times = _parse_times(self.options["times"])
 
