@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from gosta.faults import NAMES, Faults
 from gosta.graphs.changing import ChangingGraph
-from gosta.graphs.graph import Edges, Graph
+from gosta.graphs.edges import Edges
+from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Booleans, Floats, Integers
 
 BLOCK = 1 << 16  # draws in a block: half a MiB of edges

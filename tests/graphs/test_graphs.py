@@ -28,9 +28,9 @@ import gosta
 from gosta import graphs
 from gosta.cli.graph import graph as show
 from gosta.errors import InputError, MissingExtraError
-from gosta.graphs import drawing, families
-from gosta.graphs.graph import Graph, pair_numbers, pairs_from_numbers
-from gosta.graphs.sizes import SizeError
+from gosta.graphs import random_families
+from gosta.graphs.edges import pair_numbers, pairs_from_numbers
+from gosta.graphs.graph import Graph, SizeError
 
 nx: Any = importlib.import_module("networkx")
 FALSE_ALARM = 1e-4
@@ -208,7 +208,7 @@ def test_barabasi_albert_is_the_same_compiled_and_interpreted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = graphs.barabasi_albert(500, 3, seed=4)
-    monkeypatch.setattr(drawing, "MAX_PLAIN_ENDS", 0)
+    monkeypatch.setattr(random_families, "MAX_PLAIN_ENDS", 0)
     compiled = graphs.barabasi_albert(500, 3, seed=4)
     np.testing.assert_array_equal(plain.edges, compiled.edges)
 
@@ -440,7 +440,7 @@ def test_broken_files(content: bytes, message: str, tmp_path: Path) -> None:
 def test_parameters_of_a_family_follow_its_name() -> None:
     named = graphs.load("watts-strogatz:k=8,p=0.1", 100, seed=3)
     assert named.name == "watts-strogatz:k=8,p=0.1"
-    assert pair_set(named) == pair_set(families.watts_strogatz(100, 8, 0.1, seed=3))
+    assert pair_set(named) == pair_set(random_families.watts_strogatz(100, 8, 0.1, seed=3))
     assert set(graphs.load("random-regular:degree=6", 50).degrees) == {6}
     names = {
         name: list(family.parameters) for name, family in graphs.GRAPHS.items() if family.parameters
@@ -729,7 +729,7 @@ def test_families_that_are_never_connected(monkeypatch: pytest.MonkeyPatch) -> N
         0.01,
     )
     says("take a radius above 0.01", graphs.geometric, 50, 0.01)
-    monkeypatch.setattr(families, "MAX_DRAWS", 1)
+    monkeypatch.setattr(random_families, "MAX_DRAWS", 1)
     says("take a k of at least 4", graphs.watts_strogatz, 5000, 3, 0.9)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gosta import graphs
 from gosta.graphs.graph import Graph
-from gosta.graphs.layout import positions
+from gosta.graphs.pictures import positions
 from gosta.runtime.arrays import Floats
 
 SIZES = {"hypercube": 256}

@@ -16,11 +16,12 @@ from engine_runs import conserved_sums, one_row_engine
 import gosta
 from gosta import graphs
 from gosta.errors import InputError
+from gosta.estimation.placement import assortativity, neighbouring_order
 from gosta.estimation.setting import make_setting
 from gosta.faults import Faults
-from gosta.graphs.changing import is_changing, load_changing
+from gosta.graphs import load_changing
+from gosta.graphs.changing import is_changing
 from gosta.graphs.graph import Graph
-from gosta.graphs.ordering import assortativity, neighbouring_order
 from gosta.protocols.protocol import COPIES
 from gosta.schedule import BLOCK, Failures, Schedule
 from gosta.simulation.edges import STREAM_SIZE, EdgeDrawer

@@ -46,7 +46,7 @@ def graph(
 ) -> None:
     """Show the properties of a graph, how fast gossip is on it, and its bottleneck."""
     from gosta.graphs import is_family, load
-    from gosta.graphs.plotting import check_drawable
+    from gosta.graphs.pictures import check_drawable
 
     is_named = source is None or is_family(source)
     size = DEFAULT_SIZE if n is None and is_named else n

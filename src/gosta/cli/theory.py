@@ -42,7 +42,7 @@ def theory(
     options.check_picture("plot", picture)
     import gosta
     from gosta.graphs.changing import require_one
-    from gosta.graphs.sizes import sizes_from
+    from gosta.graphs.graph import sizes_from
     from gosta.protocols import find
     from gosta.simulation import plotting
     from gosta.simulation.simulate import setting_of

@@ -22,9 +22,9 @@ from gosta.estimation.placement import (
     assign_by_column,
 )
 from gosta.faults import NO_FAULTS, Faults
-from gosta.graphs.changing import ChangingGraph, is_changing, load_changing, require_one
-from gosta.graphs.graph import Graph
-from gosta.graphs.sizes import sizes_from
+from gosta.graphs import load_changing
+from gosta.graphs.changing import ChangingGraph, is_changing, require_one
+from gosta.graphs.graph import Graph, sizes_from
 from gosta.graphs.tree import spanning_tree, with_tree
 from gosta.protocols import AnyProtocol, CollectingProtocol, Protocol
 from gosta.protocols import find as find_protocol

@@ -13,31 +13,32 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gosta.errors import InputError, shorten, unknown
-from gosta.graphs.changing import require_one
+from gosta.graphs.changing import FORM, REPEAT, ChangingGraph, parse_changing, require_one
 from gosta.graphs.families import (
-    barabasi_albert,
     complete,
     cycle,
     dimension,
-    erdos_renyi,
-    geometric,
     grid,
     hypercube,
     path,
-    random_regular,
     sides,
     star,
     torus,
     two_cliques,
+)
+from gosta.graphs.graph import Graph, SizeError
+from gosta.graphs.pictures import positions
+from gosta.graphs.random_families import (
+    barabasi_albert,
+    erdos_renyi,
+    geometric,
+    random_regular,
     watts_strogatz,
 )
-from gosta.graphs.graph import Graph
-from gosta.graphs.layout import positions
 from gosta.graphs.read import SUFFIXES, from_edges, from_networkx, from_object, from_scipy, read
-from gosta.graphs.sizes import SizeError
 
 __all__ = [
     "GRAPHS",
@@ -231,3 +232,27 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
             f"{graph.name} has {graph.n} nodes{names} where {n} are needed", [graph.n]
         )
     return graph
+
+
+def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
+    """Return the graphs of a text such as "cycle,complete@20000", or of pairs of a graph and an iteration."""
+    pairs: list[tuple[Any, int]] = list(
+        parse_changing(source) if isinstance(source, str) else source
+    )
+    period = None
+    if isinstance(pairs[-1][0], str) and pairs[-1][0] == REPEAT:
+        period = pairs.pop()[1]
+    starts = [start for _, start in pairs]
+    ends = starts if period is None else [*starts, period]
+    if (
+        any(not isinstance(one, int) for one in ends)
+        or starts[:1] != [0]
+        or ends != sorted(set(ends))
+    ):
+        shown = ", ".join(map(str, ends))
+        raise InputError(
+            f"graph: graphs change at {shown}; give iterations that begin with 0 and increase, {FORM}"
+        )
+    return ChangingGraph(
+        tuple(starts), tuple(load(graph, n, seed).check() for graph, _ in pairs), period
+    )

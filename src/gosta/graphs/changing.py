@@ -1,5 +1,6 @@
 """Graphs that change: which graph edges are drawn from, and from when on.
 
+>>> from gosta.graphs import load_changing
 >>> changing = load_changing("cycle,torus@500,repeat@800", n=9)
 >>> [(start, graph.name) for start, graph in zip(changing.starts, changing.graphs, strict=True)], changing.period
 ([(0, 'cycle'), (500, 'torus 3 x 3')], 800)
@@ -12,7 +13,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
-from typing import Any
 
 from gosta.errors import InputError
 from gosta.graphs.graph import Graph
@@ -86,32 +86,6 @@ def require_one(source: object) -> None:
     if is_changing(source):
         reason = "only simulations have graphs that change, theory and networks of nodes do not"
         raise InputError(f"graph = {source!r}: {reason}; give one graph")
-
-
-def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
-    """Return the graphs of a text such as "cycle,complete@20000", or of pairs of a graph and an iteration."""
-    from gosta.graphs import load
-
-    pairs: list[tuple[Any, int]] = list(
-        parse_changing(source) if isinstance(source, str) else source
-    )
-    period = None
-    if isinstance(pairs[-1][0], str) and pairs[-1][0] == REPEAT:
-        period = pairs.pop()[1]
-    starts = [start for _, start in pairs]
-    ends = starts if period is None else [*starts, period]
-    if (
-        any(not isinstance(one, int) for one in ends)
-        or starts[:1] != [0]
-        or ends != sorted(set(ends))
-    ):
-        shown = ", ".join(map(str, ends))
-        raise InputError(
-            f"graph: graphs change at {shown}; give iterations that begin with 0 and increase, {FORM}"
-        )
-    return ChangingGraph(
-        tuple(starts), tuple(load(graph, n, seed).check() for graph, _ in pairs), period
-    )
 
 
 def parse_changing(text: str) -> list[tuple[str, int]]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.errors import InputError, shorten
+from gosta.graphs import pictures
+from gosta.graphs.edges import Edges, pair_numbers, pairs_from_numbers
 from gosta.graphs.tree import TREE_SHARE, tree_rates
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.views import html, numbers
-
-Edges = NDArray[np.int32]
+from gosta.views.plots import shown_figure
 
 MAX_NODES = 2**31 - 1  # node numbers are int32
 NETWORKX_BYTES_PER_EDGE = 520  # at the peak, with weights; measured
@@ -236,14 +237,10 @@ class Graph:
 
         `gosta.theory.bottleneck(graph).plot()` draws it with its bottleneck.
         """
-        from gosta.graphs import plotting
-        from gosta.graphs.layout import positions
-        from gosta.views.plots import shown_figure
-
-        plotting.check_drawable(self)
-        places = positions(self)
-        ax = plotting.new_axes(places, 6.0, shown_figure) if ax is None else ax
-        plotting.draw_network(ax, self, places, color="C0")
+        pictures.check_drawable(self)
+        places = pictures.positions(self)
+        ax = pictures.new_axes(places, 6.0, shown_figure) if ax is None else ax
+        pictures.draw_network(ax, self, places, color="C0")
         ax.set_title(f"{self.name}: {self.n:,} nodes, {numbers.count(self.m, 'edge')}", fontsize=10)
         return ax
 
@@ -270,24 +267,39 @@ class Graph:
         return self
 
 
-def pair_numbers(i: NDArray[Any], j: NDArray[Any], n: int) -> Integers:
-    """Return each unordered pair of n nodes as a number from 0 to n(n−1)/2 − 1; negative for a node with itself.
+class SizeError(InputError):
+    """A graph does not exist with so many nodes; `sizes` are the nearest numbers of nodes with which it does."""
 
-    Pairs one step apart around the ring of nodes come first, then those two apart, and so on.
-    """
-    i = i.astype(np.int64)
-    gap = (j - i) % n
-    backwards = (2 * gap > n) | ((2 * gap == n) & (i > j))
-    start = np.where(backwards, j, i)
-    step = np.where(backwards, n - gap, gap)
-    number: Integers = (step - 1) * n + start
-    return number
+    sizes: tuple[int, ...] = ()
+    problem = ""
+
+    @classmethod
+    def of(cls, problem: str, sizes: Sequence[int], argument: str = "n") -> SizeError:
+        """Return the error with advice on an argument, or on the "rows" of data, in Python and on the command line."""
+        advice = "take another graph, such as complete"
+        if sizes:
+            near = (
+                f"the nearest sizes are {' and '.join(map(str, sizes))}: " if len(sizes) > 1 else ""
+            )
+            way_out = f"{argument}={sizes[0]} (--{argument} {sizes[0]})"
+            if argument == "rows":
+                way_out = (
+                    f"the first {sizes[0]} rows (--n {sizes[0]}; in Python data.head({sizes[0]}))"
+                )
+            advice = f"{near}take {way_out}, or another graph"
+        error = cls(f"{problem}; {advice}")
+        error.problem, error.sizes = problem, tuple(sizes)
+        return error
 
 
-def pairs_from_numbers(number: Integers, n: int) -> Edges:
-    """Return the pairs of nodes that have these numbers, as `pair_numbers` assigns them."""
-    step, start = np.divmod(number, n)
-    return np.column_stack([start, (start + step + 1) % n]).astype(np.int32)
+@contextlib.contextmanager
+def sizes_from(argument: str, most: int | None = None) -> Iterator[None]:
+    """Within a block, give advice on sizes in terms of an argument, up to a number of nodes that is possible."""
+    try:
+        yield
+    except SizeError as error:
+        sizes = [size for size in error.sizes if most is None or size <= most]
+        raise SizeError.of(error.problem, sizes, argument) from None
 
 
 def check_integer(name: str, argument: str, value: SupportsIndex, least: int) -> int:
@@ -300,6 +312,14 @@ def check_integer(name: str, argument: str, value: SupportsIndex, least: int) ->
         raise InputError(
             f"{name}: {argument} = {value!r} must be a whole number of at least {least}"
         )
+    return number
+
+
+def check_size(name: str, n: SupportsIndex, least: int) -> int:
+    """Return a number of nodes if a graph can have that many."""
+    number = check_integer(name, "n", n, least)
+    if number > MAX_NODES:
+        raise InputError(f"{name}: n = {number}; a graph has at most {MAX_NODES} nodes")
     return number
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.graphs.changing import ChangingGraph
-from gosta.graphs.graph import Edges, Graph
+from gosta.graphs.edges import Edges
+from gosta.graphs.graph import Graph
 from gosta.graphs.tree import TREE_SHARE
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gosta.graphs.graph import Graph
-from gosta.graphs.layout import positions
-from gosta.graphs.plotting import MAX_NODES, draw_network
+from gosta.graphs.pictures import MAX_NODES, draw_network, positions
 from gosta.runtime.arrays import Floats, Integers
 from gosta.simulation.plotting import Axis, error_curve, plot
 from gosta.views import numbers

@@ -23,8 +23,7 @@ from gosta import graphs
 from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
-from gosta.graphs.graph import Graph
-from gosta.graphs.sizes import sizes_from
+from gosta.graphs.graph import Graph, sizes_from
 from gosta.private.noise import NO_NOISE, SUM_BITS, Noise, choose_noise, draw
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime import progress

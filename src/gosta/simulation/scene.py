@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.faults import Faults
-from gosta.graphs.graph import Graph, pairs_from_numbers
-from gosta.graphs.layout import positions
+from gosta.graphs.edges import pairs_from_numbers
+from gosta.graphs.graph import Graph
+from gosta.graphs.pictures import positions
 from gosta.pages import frames
 from gosta.pages.frames import Frame, Scene
 from gosta.runtime.arrays import Floats

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gosta.graphs.layout import positions
-from gosta.graphs.plotting import (
+from gosta.graphs.pictures import (
     MAX_EDGES,
     check_drawable,
     draw_edges,
     draw_network,
     edges_drawn,
     new_axes,
+    positions,
 )
 from gosta.theory.spectrum import spectral_gap
 from gosta.views.numbers import count

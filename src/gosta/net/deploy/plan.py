@@ -17,8 +17,7 @@ from gosta.datasets import Data
 from gosta.errors import InputError
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.estimation.setting import make_setting
-from gosta.graphs.graph import Graph
-from gosta.graphs.sizes import sizes_from
+from gosta.graphs.graph import Graph, sizes_from
 from gosta.net.config import MIN_SITES, Task, check_protocol, is_for_one_row_each, protocol_of_nodes
 from gosta.net.deploy.shared_settings import find_shared_settings, table_to_csv
 from gosta.net.node import rows

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.estimation import carried
 from gosta.estimation.setting import Setting
-from gosta.graphs.graph import Edges
+from gosta.graphs.edges import Edges
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import MEET_INPUTS
 from gosta.protocols.trial import ALLOWED
