@@ -16,10 +16,9 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
+# What benchmarks share with the tests: networks in virtual time, free ports, processes.
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path.insert(
-    0, str(TESTS)
-)  # the virtual network and the search for free ports are shared with the tests
+sys.path[:0] = [str(TESTS / "support")]
 
 GOSTA = [sys.executable, "-m", "gosta"]
 REPEATS = 3

@@ -29,7 +29,7 @@ import common
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from test_sensitivity import STRATA, Case, encode, make_table, rounds_of, sums_of
+from sketch_cases import STRATA, Case, encode, make_table, rounds_of, sums_of
 
 from gosta.private.accounting import gaussian_epsilon
 from gosta.private.noise import Noise, Random, choose_noise, draw

@@ -20,8 +20,7 @@ import common
 import numpy as np
 import ports
 import psutil
-from processes import Processes, gosta
-from test_live_page import running
+from processes import Processes, gosta, serving
 
 import gosta as gosta_package
 
@@ -66,7 +65,7 @@ def main() -> None:
 
 def measure(folder: Path, seconds: float) -> tuple[float, float, int]:
     """Return the share of a core and bytes per second while a client reads events, and how many nodes run."""
-    with running("watch", folder, "--address", "127.0.0.1:0") as (process, url):
+    with serving("watch", folder, "--address", "127.0.0.1:0") as (process, url):
         connection = http.client.HTTPConnection(url.split("/")[2], timeout=30)
         connection.request("GET", "/events")
         events = connection.getresponse()
@@ -99,7 +98,7 @@ def measure_run(nodes: int, speed: int) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "values.npy"
         np.save(file, values[:, None])
-        with running("run", file, "--statistic", STATISTIC, "--live", "--plot", "none") as (
+        with serving("run", file, "--statistic", STATISTIC, "--live", "--plot", "none") as (
             process,
             url,
         ):

@@ -88,6 +88,8 @@ def _fields_in(source: str) -> dict[str, Field]:
             while line in comments and lines[line - 1].lstrip().startswith("#"):
                 above.insert(0, comments[line])
                 line -= 1
-            said = " ".join(filter(None, [*above, comments.get(node.end_lineno or 0, "")]))
+            own_lines = range(node.lineno, (node.end_lineno or 0) + 1)
+            beside = [comments[number] for number in own_lines if number in comments]
+            said = " ".join([*above, *beside])
             found[node.target.id] = Field(ast.unparse(node.annotation), said)
     return found

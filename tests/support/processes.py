@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +24,21 @@ def gosta(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*GOSTA, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
     )
+
+
+@contextlib.contextmanager
+def serving(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a command that serves a page, and return its process and the page's address; Ctrl-C ends it."""
+    process = subprocess.Popen([*GOSTA, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://\S+/", process.stdout.readline())
+        assert found
+        yield process, found[0]
+    finally:  # a killed process would leave nodes behind
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def wait_until(is_reached: Callable[[], bool], describe: Callable[[], object] = lambda: "") -> None:

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
-import signal
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ import msgspec
 import ports
 import pytest
 from browser import CONTRAST, Browser, browse, forget, needs_browser
-from processes import GOSTA, Processes, gosta
+from processes import Processes, gosta, serving
 from statuses import NEW, RUNNING
 
 from gosta.net.config import LOG_FILE, Task
@@ -39,21 +37,6 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@contextlib.contextmanager
-def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run a command that serves a page, and return its process and the page's address; Ctrl-C ends it."""
-    process = subprocess.Popen([*GOSTA, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        found = re.search(r"http://\S+/", process.stdout.readline())
-        assert found
-        yield process, found[0]
-    finally:  # a killed process would leave nodes behind
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode == 0
-
-
 def node_is(name: str, state: str) -> str:
     """Return a condition: the map says that a node is in a state."""
     return f"""document.querySelector('#map [aria-label^="{name}, "][aria-label*=", {state}"]')"""
@@ -67,7 +50,7 @@ def test_eight_nodes_one_of_them_killed_and_a_stranger(browser: Browser, tmp_pat
     address = f"127.0.0.1:{page_port}"
     with Processes(*(folder / name for name in names)) as nodes:
         nodes.start(*names)
-        with running("watch", folder, "--address", address) as (_, url):
+        with serving("watch", folder, "--address", address) as (_, url):
             browser.open(url)
             for name in names:
                 browser.wait(node_is(name, "running"))
@@ -110,7 +93,7 @@ def test_eight_nodes_one_of_them_killed_and_a_stranger(browser: Browser, tmp_pat
             assert all(one.startswith(url) for one in browser.requests)
             assert browser.problems == []
         browser.wait("byId('link').innerText === 'Connection lost, retrying'")
-        with running("watch", folder / "node-0", "--address", address):
+        with serving("watch", folder / "node-0", "--address", address):
             browser.wait(
                 "byId('link').innerText === 'Live' && byId('title').innerText === 'node-0'"
             )
@@ -144,7 +127,7 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
     gosta("network", "init", folder, *what, "--nodes", 3, "--port", ports.free())
     forget(browser)
     browser.prefer(scheme="light", motion="reduce")
-    with running("network", "up", folder, "--page", "--page-address", "127.0.0.1:0") as (_, url):
+    with serving("network", "up", folder, "--page", "--page-address", "127.0.0.1:0") as (_, url):
         browser.open(url)
         browser.wait(
             "moment !== null && moment.totals[0][CERTAIN_LOW] && moment.nodes.every((n) => n[0] === 'complete')"

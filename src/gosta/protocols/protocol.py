@@ -108,8 +108,8 @@ class Protocol(_Shown):
     for_moments: Protocol | None = None
     # to use where nodes hold several rows, or need each row's own mean
     for_tables: Protocol | None = None
+    # what nodes do, where the protocol's name does not say it: protocols can share rules
     rule: str = ""
-    """Plain name of what nodes do, where it is not the protocol's name: protocols can share rules."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rule", self.rule or self.name)
