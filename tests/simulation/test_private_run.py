@@ -25,12 +25,6 @@ def test_every_contribution_travels_to_every_node(name: str) -> None:
     assert found.exchanges >= 12 * math.log2(12) / 2 - 1  # of two nodes each
     assert found.bytes > 12 * 11 * 800
     assert private.spread_by_tree(graph, 100) == (22, 22 * 800)
-    tree = private.spanning_tree(graph)
-    assert sorted(child for _, child in tree) == list(range(1, 12))
-    pairs = {
-        frozenset(edge) for edge in (graph.edges.tolist() if graph.edges is not None else tree)
-    }
-    assert all(frozenset(edge) in pairs for edge in tree)
 
 
 def test_averaging_ends_near_the_total() -> None:

@@ -2,8 +2,8 @@
 
 Four ways to keep rows private are compared, for the same epsilon (and delta):
 
-* rows one by one: every row is replaced by a random one with some probability before anybody sees it (randomised
-  response); counts are corrected for it. Nobody need be trusted, and nothing is masked.
+* rows one by one: every row is replaced by a random one with some probability before anybody sees
+  it (randomised response); counts are corrected for it. Nobody need be trusted, and nothing is masked.
 * each site noises: every site adds all the noise that its own rows need, and shows its sums.
 * masks + shared noise: every site adds its share of the noise of one total, and masks its sums.
 * no noise: masked sums.
@@ -12,7 +12,6 @@ Four ways to keep rows private are compared, for the same epsilon (and delta):
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,16 +28,19 @@ from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime import progress
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches import Layout, StratumResult, check_columns, make_layout
-from gosta.sketches.layout import Part
-from gosta.statistics import STATISTICS
-from gosta.statistics.exact import measure
+from gosta.sketches.exact import exact_values
 
 NUMBER_BYTES = 8
 STATEMENT_BYTES = 128  # of a contribution beside its numbers: names, epoch, signature
 ID_BYTES = 16  # of a contribution, in the lists that two nodes compare
 AVERAGING_ERROR = 0.01  # relative: averaging never ends
-MOST_EXCHANGES = 5_000  # of averaging, times the number of nodes
-ROWS, SITES, SHARED = "rows one by one", "each site noises", "masks + shared noise"
+MAX_AVERAGING_EXCHANGES = 5_000  # times the number of nodes
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # for which ways are compared
+DELTA = 1e-6  # with these, where noise needs a delta and none is given
+# Ways to keep rows private.
+ROWS = "rows one by one"
+SITES = "each site noises"
+SHARED = "masks + shared noise"
 Advance = Callable[[float], None]
 
 
@@ -48,13 +50,20 @@ class ValueErrors(NamedTuple):
     statistic: str
     stratum: str  # "" for all rows
     label: str  # of one of several values, else ""
-    exact: float | None  # over the rows themselves; None in strata
+    exact: float | None  # over the rows themselves; None where it is not defined
     value: float  # from the sums without noise
     low: float  # the bracket
     high: float
     is_certified: bool  # whether the exact value is certainly in the bracket
     noise_error: float | None  # root mean square over runs of what noise adds; None without noise
     standard_error: float | None  # of the sample of rows, for comparison
+
+
+class Spreading(NamedTuple):
+    """What it takes until every node has the sums."""
+
+    exchanges: float  # between two nodes; infinite if it did not end
+    bytes: float  # sent by all nodes together
 
 
 class Simulated(NamedTuple):
@@ -67,29 +76,50 @@ class Simulated(NamedTuple):
     noise: Noise
     sums: Floats  # over all rows, without noise
     values: tuple[ValueErrors, ...]
-    spreading: dict[str, Spreading]
+    spreading: dict[str, Spreading]  # by the way in which sums spread
 
 
-def first_values(layout: Layout, totals: Floats) -> Floats:
-    """Return the first statistic's value over all rows for each of several totals; NaN where there is none."""
-    sketch = layout.sketches[0]
-    strata = max(1, len(layout.strata))
-    block = totals[:, : sketch.size * strata].reshape(len(totals), strata, -1).sum(axis=1)
-    with np.errstate(all="ignore"):
-        return np.array([sketch.result(one).value[0] for one in block])
+def simulate_sums(
+    data: Data, statistic: str, settings: PrivateSettings, *, graph: Any = None, nodes: int | None = None,
+    deal: str | None = None, by: str | None = None, runs: int = 10, seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+) -> Simulated:  # fmt: skip
+    """Simulate private sums of data in one place; what the settings lack, such as ranges, is taken from the data."""
+    if deal is not None and (by is not None or nodes is None):
+        raise InputError(
+            f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random"
+        )
+    data = data if by is None else data.with_sites(by, exclude=nodes is None)
+    layout = make_layout(statistic, settings, options=options, data=data)
+    # Values of strata may be taken from the data.
+    check_settings(msgspec.structs.replace(settings, strata={}))
+    check_columns(layout, settings)
+    x = layout.encode(data)
+    order, placement = np.arange(len(x)), Placement(len(x))
+    if by is not None:
+        order, placement = assign_by_column(data, layout.complete_rows(data), nodes, seed)
+    elif nodes is not None:
+        order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
+    with sizes_from("nodes", most=len(x) if by is None else 0):
+        network = graphs.load(graph, n=placement.nodes, seed=seed).in_order_of(placement.names)
+    rng = np.random.default_rng(seed)
+    if layout.next_round is not None:  # edges are found with noise, once
+        noise = choose_noise(settings, layout, placement.nodes)
+        layout = (
+            layout.following(draw_totals(layout, sums_of(layout, x), noise, 1, rng)[0]) or layout
+        )
+    noise, sums = choose_noise(settings, layout, placement.nodes), sums_of(layout, x)
+    with progress.bar("private sums", runs + 1) as advance:
+        values = _values(layout, x, sums, noise, runs, rng)
+        advance(1)
+        site_rows = placement.split(x[order])
+        spreading = compare_spreading(layout, network, site_rows, runs, seed, advance)
+    return Simulated(layout, network, placement.nodes, len(x), noise, sums, values, spreading)
 
 
-def root_mean_square_error(layout: Layout, totals: Floats, exact: float) -> float:
-    """Return the error of the first statistic over several totals; no value is as wrong as its bounds allow."""
-    low, high = layout.sketches[0].bounds
-    errors = np.abs(np.clip(first_values(layout, totals), low, high) - exact)
-    worst = max(exact - low, high - exact)
-    errors = (
-        np.where(np.isnan(errors), worst, errors)
-        if math.isfinite(worst)
-        else errors[~np.isnan(errors)]
-    )
-    return float(np.sqrt(np.mean(errors**2))) if len(errors) else math.nan
+def sums_of(layout: Layout, x: Floats) -> Floats:
+    """Return the sums over encoded rows, in units of features."""
+    return layout.sums(x, SUM_BITS) / 2.0**SUM_BITS
 
 
 def draw_totals(
@@ -101,6 +131,56 @@ def draw_totals(
     for _ in range(noise.participants if noise.law != "none" else 0):
         total += draw(noise, numbers, rng.bytes)
     return sums + total.view(np.int64).reshape(draws, -1) / 2.0**noise.bits
+
+
+def _values(
+    layout: Layout, x: Floats, sums: Floats, noise: Noise, runs: int, rng: np.random.Generator
+) -> tuple[ValueErrors, ...]:
+    """Return all values from sums without noise, and their errors over runs with noise."""
+    noisy: list[list[StratumResult]] = []
+    if noise is not NO_NOISE:
+        totals = draw_totals(layout, sums, noise, runs, rng)
+        noisy = [layout.results(total, 0, noise.variance) for total in totals]
+    values = []
+    for k, (plain, exact) in enumerate(
+        zip(layout.results(sums), exact_values(layout, x), strict=True)
+    ):
+        for j, value in enumerate(plain.value):
+            errors = [run[k].value[j] - value for run in noisy if j < len(run[k].value)]
+            values.append(
+                ValueErrors(
+                    statistic=plain.statistic,
+                    stratum=plain.stratum,
+                    label=plain.labels[j] if plain.labels else "",
+                    exact=None if exact is None else exact[j],
+                    value=value,
+                    low=plain.low[j],
+                    high=plain.high[j],
+                    is_certified=plain.is_certified,
+                    noise_error=math.sqrt(np.mean(np.square(errors))) if errors else None,
+                    standard_error=plain.standard_error,
+                )
+            )
+    return tuple(values)
+
+
+def first_values(layout: Layout, totals: Floats) -> Floats:
+    """Return the first statistic's value over all rows for each of several totals; NaN where there is none."""
+    sketch = layout.sketches[0]
+    strata = max(1, len(layout.strata))
+    block = totals[:, : sketch.size * strata].reshape(len(totals), strata, -1).sum(axis=1)
+    with np.errstate(all="ignore"):
+        return np.array([sketch.result(total).value[0] for total in block])
+
+
+def root_mean_square_error(layout: Layout, totals: Floats, exact: float) -> float:
+    """Return the error of the first statistic over several totals; no value is as wrong as its bounds allow."""
+    low, high = layout.sketches[0].bounds
+    errors = np.abs(np.clip(first_values(layout, totals), low, high) - exact)
+    worst = max(exact - low, high - exact)
+    has_value = ~np.isnan(errors)
+    errors = np.where(has_value, errors, worst) if math.isfinite(worst) else errors[has_value]
+    return float(np.sqrt(np.mean(errors**2))) if len(errors) else math.nan
 
 
 def draw_randomised_rows(
@@ -130,34 +210,43 @@ def errors_of_choices(
     assert settings.epsilon is not None
     rng = np.random.default_rng(seed)
     shared = choose_noise(settings, layout, sites)
-    found = {}
-    if layout.are_counts and layout.features_per_row == 1:
-        totals = draw_randomised_rows(layout, sums, settings.epsilon, draws, rng)
-        found[ROWS] = root_mean_square_error(layout, totals, exact)
-    for name, noise in ((SITES, _noise_of_each(settings, layout, sites)), (SHARED, shared)):
-        found[name] = root_mean_square_error(
-            layout, draw_totals(layout, sums, noise, draws, rng), exact
-        )
-    return found
-
-
-def _noise_of_each(settings: PrivateSettings, layout: Layout, sites: int) -> Noise:
-    """Return the noise if each site's share is enough for its own rows: it then trusts nobody."""
+    # Each site's share is enough for its own rows: it trusts nobody.
     alone = PrivateSettings(epsilon=settings.epsilon, delta=settings.delta, colluding=0)
-    return choose_noise(alone, layout, 1)._replace(participants=sites)
+    of_each = choose_noise(alone, layout, 1)._replace(participants=sites)
+    totals = {}
+    if layout.are_counts and layout.features_per_row == 1:
+        totals[ROWS] = draw_randomised_rows(layout, sums, settings.epsilon, draws, rng)
+    totals[SITES] = draw_totals(layout, sums, of_each, draws, rng)
+    totals[SHARED] = draw_totals(layout, sums, shared, draws, rng)
+    return {name: root_mean_square_error(layout, t, exact) for name, t in totals.items()}
 
 
-class Spreading(NamedTuple):
-    """What it takes until every node has the sums."""
-
-    exchanges: float  # between two nodes; infinite if it did not end
-    bytes: float  # sent by all nodes together
+def errors_over_epsilon(
+    simulated: Simulated, settings: PrivateSettings, exact: float, draws: int, seed: int
+) -> dict[str, list[float]]:
+    """Return the errors of each way to keep rows private, for each of `EPSILONS`."""
+    delta = settings.delta or (0.0 if simulated.layout.are_counts else DELTA)
+    errors: dict[str, list[float]] = {}
+    with progress.bar("errors over epsilon", len(EPSILONS)) as advance:
+        for epsilon in EPSILONS:
+            changed = msgspec.structs.replace(
+                settings, epsilon=epsilon, delta=delta, find_edges=False
+            )
+            choices = errors_of_choices(
+                simulated.layout, simulated.sums, exact, changed, simulated.sites, draws, seed
+            )
+            for name, error in choices.items():
+                errors.setdefault(name, []).append(error)
+            advance(1)
+    return errors
 
 
 def spread_by_union(graph: Graph, numbers: int, rng: np.random.Generator) -> Spreading:
     """Spread contributions: two nodes that meet compare lists, and each sends what the other one lacks."""
     has: Booleans = np.eye(graph.n, dtype=bool)
-    lacking, exchanges, sent = graph.n * (graph.n - 1), 0, 0.0
+    lacking = graph.n * (graph.n - 1)
+    exchanges = 0
+    sent = 0.0
     while lacking:
         for a, b in graph.draw(rng, 4 * graph.n).tolist():
             exchanges += 1
@@ -165,9 +254,8 @@ def spread_by_union(graph: Graph, numbers: int, rng: np.random.Generator) -> Spr
             moved = int(different.sum())
             sent += 2 * ID_BYTES  # digests of all that each has
             if moved:
-                sent += ID_BYTES * int(has[a].sum() + has[b].sum()) + moved * (
-                    STATEMENT_BYTES + NUMBER_BYTES * numbers
-                )
+                sent += ID_BYTES * int(has[a].sum() + has[b].sum())
+                sent += moved * (STATEMENT_BYTES + NUMBER_BYTES * numbers)
                 has[a] |= different
                 has[b] = has[a]
                 lacking -= moved
@@ -182,7 +270,7 @@ def spread_by_averaging(
     """Average vectors between two nodes that meet, until every node's multiple of its average is near the total."""
     held = vectors * graph.n
     near = np.array([is_near(vector) for vector in held])
-    most = MOST_EXCHANGES * graph.n
+    most = MAX_AVERAGING_EXCHANGES * graph.n
     exchanges = 0
     while not near.all():
         if exchanges >= most:
@@ -198,27 +286,8 @@ def spread_by_averaging(
 
 def spread_by_tree(graph: Graph, numbers: int) -> Spreading:
     """Add up masked vectors along a spanning tree to its root, and send the total back: two messages an edge."""
-    edges = 2 * (len(spanning_tree(graph)))
-    return Spreading(edges, float(NUMBER_BYTES * numbers * edges))
-
-
-def spanning_tree(graph: Graph) -> list[tuple[int, int]]:
-    """Return the edges, parent first, by which a search in breadth from node 0 reaches all nodes."""
-    if graph.edges is None:
-        return [(0, node) for node in range(1, graph.n)]
-    neighbours: list[list[int]] = [[] for _ in range(graph.n)]
-    for a, b in graph.edges.tolist():
-        neighbours[a].append(b)
-        neighbours[b].append(a)
-    tree, seen, waiting = [], {0}, deque([0])
-    while waiting:
-        node = waiting.popleft()
-        for other in neighbours[node]:
-            if other not in seen:
-                seen.add(other)
-                tree.append((node, other))
-                waiting.append(other)
-    return tree
+    messages = 2 * (graph.n - 1)
+    return Spreading(float(messages), float(NUMBER_BYTES * numbers * messages))
 
 
 def compare_spreading(
@@ -230,110 +299,21 @@ def compare_spreading(
     advance: Advance = lambda _: None,
 ) -> dict[str, Spreading]:
     """Return means over runs of what each way to spread the sums of all nodes takes."""
-    vectors = np.array([layout.sums(x, SUM_BITS) / 2.0**SUM_BITS for x in rows])
+    vectors = np.array([sums_of(layout, x) for x in rows])
     value = first_values(layout, vectors.sum(axis=0)[None])[0]
 
     def is_near(totals: Floats) -> bool:
-        return bool(
-            abs(first_values(layout, totals[None])[0] - value) <= AVERAGING_ERROR * abs(value)
-        )
+        error = abs(first_values(layout, totals[None])[0] - value)
+        return bool(error <= AVERAGING_ERROR * abs(value))
 
-    found: dict[str, list[Spreading]] = {
-        "union": [],
-        "averaging": [],
-        "tree": [spread_by_tree(graph, layout.size)],
-    }
+    union, averaging = [], []
     for run in range(runs):
         rng = np.random.default_rng([seed, run])
-        found["union"].append(spread_by_union(graph, layout.size, rng))
-        found["averaging"].append(spread_by_averaging(graph, vectors, is_near, rng))
+        union.append(spread_by_union(graph, layout.size, rng))
+        averaging.append(spread_by_averaging(graph, vectors, is_near, rng))
         advance(1)
-    return {name: Spreading(*np.mean(several, axis=0).tolist()) for name, several in found.items()}
-
-
-def simulate_sums(
-    data: Data, statistic: str, settings: PrivateSettings, *, graph: Any = None, nodes: int | None = None,
-    deal: str | None = None, by: str | None = None, runs: int = 10, seed: int = 0,
-    options: Mapping[str, Any] | None = None,
-) -> Simulated:  # fmt: skip
-    """Simulate private sums of data in one place; what the settings lack, such as ranges, is taken from the data."""
-    if deal is not None and (by is not None or nodes is None):
-        raise InputError(
-            f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random"
-        )
-    data = data if by is None else data.with_sites(by, exclude=nodes is None)
-    layout = make_layout(statistic, settings, options=options, data=data)
-    check_settings(
-        msgspec.structs.replace(settings, strata={})
-    )  # values of strata may be taken from the data
-    check_columns(layout, settings)
-    x = layout.encode(data)
-    order, placement = np.arange(len(x)), Placement(len(x))
-    if by is not None:
-        order, placement = assign_by_column(data, layout.complete_rows(data), nodes, seed)
-    elif nodes is not None:
-        order, placement = assign_at_random(len(x), nodes, deal or "zipf", seed)
-    with sizes_from("nodes", most=len(x) if by is None else 0):
-        network = graphs.load(graph, n=placement.nodes, seed=seed).in_order_of(placement.names)
-    rng = np.random.default_rng(seed)
-    if layout.next_round is not None:  # edges are found with noise, once
-        noise = choose_noise(settings, layout, placement.nodes)
-        following = layout.following(draw_totals(layout, _sums(layout, x), noise, 1, rng)[0])
-        layout = following or layout
-    noise, sums = choose_noise(settings, layout, placement.nodes), _sums(layout, x)
-    with progress.bar("private sums", runs + 1) as advance:
-        values = _values(layout, data, sums, noise, runs, rng)
-        advance(1)
-        spreading = compare_spreading(
-            layout, network, placement.split(x[order]), runs, seed, advance
-        )
-    return Simulated(layout, network, placement.nodes, len(x), noise, sums, values, spreading)
-
-
-def _sums(layout: Layout, x: Floats) -> Floats:
-    return layout.sums(x, SUM_BITS) / 2.0**SUM_BITS
-
-
-def _values(
-    layout: Layout, data: Data, sums: Floats, noise: Noise, runs: int, rng: np.random.Generator
-) -> tuple[ValueErrors, ...]:
-    plain = layout.results(sums)
-    noisy: list[list[StratumResult]] = []
-    if noise is not NO_NOISE:
-        noisy = [
-            layout.results(t, 0, noise.variance)
-            for t in draw_totals(layout, sums, noise, runs, rng)
-        ]
-    exact = {part.title: _exact(part, data) for part in layout.parts}
-    found = []
-    for k, one in enumerate(plain):
-        for j, value in enumerate(one.value):
-            errors = [run[k].value[j] - value for run in noisy if j < len(run[k].value)]
-            found.append(
-                ValueErrors(
-                    statistic=one.statistic,
-                    stratum=one.stratum,
-                    label=one.labels[j] if one.labels else "",
-                    exact=None if one.stratum else float(exact[one.statistic][j]),
-                    value=value,
-                    low=one.low[j],
-                    high=one.high[j],
-                    is_certified=one.is_certified,
-                    noise_error=math.sqrt(np.mean(np.square(errors))) if errors else None,
-                    standard_error=one.standard_error,
-                )
-            )
-    return tuple(found)
-
-
-def _exact(part: Part, data: Data) -> Floats:
-    """Return the values of a statistic over the rows themselves."""
-    selected = data.select(part.columns)
-    name = part.sketch.name
-    if name in STATISTICS:
-        return np.atleast_1d(
-            np.asarray(measure(selected, name, options=part.options).value, dtype=np.float64)
-        )
-    exact = part.sketch.exact(part.sketch.encode(selected, **part.options))
-    assert exact is not None, name
-    return exact
+    return {
+        "union": Spreading(*np.mean(union, axis=0).tolist()),
+        "averaging": Spreading(*np.mean(averaging, axis=0).tolist()),
+        "tree": spread_by_tree(graph, layout.size),
+    }
