@@ -32,7 +32,7 @@ from gosta.net.protocol.records import (
     ReceiptReceived,
     Record,
 )
-from gosta.net.storage import wal
+from gosta.net.storage import damage
 from gosta.net.storage.journal import FORMAT, Journal
 from gosta.net.storage.ledger import Shown
 
@@ -245,7 +245,7 @@ def test_a_process_killed_in_the_middle_of_a_write_loses_no_record(tmp_path: Pat
     state = read_state(path, read_only=True)
     content = log.read_bytes()
     log.write_bytes(content + content[32:56])
-    assert wal.is_intact(log)
+    assert damage.is_intact(log)
     assert read_state(path, read_only=True) == state
     for end, is_intact in (
         (0, True),
@@ -256,7 +256,7 @@ def test_a_process_killed_in_the_middle_of_a_write_loses_no_record(tmp_path: Pat
         (32 + 4120, True),
     ):
         log.write_bytes(content[:end])
-        assert wal.is_intact(log) == is_intact
+        assert damage.is_intact(log) == is_intact
     journal.close()
 
 

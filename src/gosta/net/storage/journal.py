@@ -11,7 +11,7 @@ import contextlib
 import functools
 import sqlite3
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,28 @@ import msgspec
 
 from gosta.errors import NetworkError
 from gosta.net.protocol import records
-from gosta.net.protocol.records import EpochStarted, LogEntry, ReceiptReceived, Record, tag_of
-from gosta.net.storage import contributions, ledger, wal
-from gosta.net.storage.checksums import checksum
+from gosta.net.protocol.records import (
+    EpochStarted,
+    ExchangeCompleted,
+    ExchangeConfirmed,
+    LogEntry,
+    ReceiptReceived,
+    Record,
+    tag_of,
+)
+from gosta.net.storage import contributions, damage, ledger
 from gosta.net.storage.contributions import Logged
+from gosta.net.storage.damage import checksum
 from gosta.net.storage.ledger import Disclosure, Shown
-from gosta.net.storage.retention import EXCHANGES, RECEIPT, STARTED, Retention
 
-KEEP_EXCHANGES = 100_000  # for verify and replay, some 100 MB
-FORMAT = 4  # of the SQLite tables and records
-LOCK_TIMEOUT_SECONDS = 1.0
+KEEP_EXCHANGES = 100_000  # last exchanges that stay for verify and replay, some 100 MB
+FORMAT = 4  # version of the SQLite tables and records
+LOCK_TIMEOUT_SECONDS = 1.0  # that another process may keep the file locked
 PROBE_BYTES = 1 << 16  # a disk with less space than this counts as full
-STRETCH_RECORDS = 512  # exchanges of earlier processes are deleted in stretches of so many records
+STRETCH_RECORDS = 512  # exchanges of earlier processes are counted, and deleted, in such stretches
+STARTED = tag_of(EpochStarted)
+RECEIPT = tag_of(ReceiptReceived)
+EXCHANGES = tag_of(ExchangeCompleted), tag_of(ExchangeConfirmed)  # one at either side
 
 SCHEMA = f"""
 CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL);
@@ -43,7 +53,7 @@ CREATE TABLE probe (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL)
 {ledger.SCHEMA}"""
 INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
 LAST_START = f"SELECT max(number) FROM records WHERE kind = '{STARTED}'"
-# What reading a damaged file can raise; a value of another type than the one that was written fails in `checksum`.
+# What reading a damaged file can raise; `checksum` fails with a value of another type than it was written with.
 DAMAGE = (
     sqlite3.Error,
     msgspec.MsgspecError,
@@ -55,6 +65,49 @@ DAMAGE = (
 )
 
 kind_of = functools.cache(tag_of)
+
+
+class Retention:
+    """Which records are no longer needed: all but the last exchanges of the epoch, and its start.
+
+    It counts in memory, so that the journal is not searched for them.
+    """
+
+    def __init__(self, keep_exchanges: int) -> None:
+        self._keep_exchanges = keep_exchanges
+        # The last number, and the exchanges, of each stretch of records, in order.
+        self._stretches: deque[tuple[int, int]] = deque()
+        self._exchanges = 0  # in all stretches together
+        self._new_exchanges = 0  # after the last stretch
+        self._boundary = 0  # records up to this number are not needed,
+        self._start = 0  # but for the start of the epoch, which has this number
+        self._receipts: list[int] = []  # since the last snapshot, which has them
+
+    def add(self, number: int, kind: str) -> None:
+        """Take note of a record."""
+        if kind in EXCHANGES:
+            self._new_exchanges += 1
+        elif kind == STARTED:
+            self._stretches.clear()
+            self._exchanges = self._new_exchanges = 0
+            self._boundary, self._start = number - 1, number
+        elif kind == RECEIPT:
+            self._receipts.append(number)
+
+    def add_stretch(self, last_number: int, exchanges: int) -> None:
+        """Take note of the exchanges up to a record."""
+        self._stretches.append((last_number, exchanges))
+        self._exchanges += exchanges
+
+    def expire(self, last_number: int) -> tuple[int, int, list[int]]:
+        """End a stretch; return up to which number records can go, the one that stays, and receipts that can go."""
+        self.add_stretch(last_number, self._new_exchanges)
+        self._new_exchanges = 0
+        while self._stretches and self._exchanges - self._stretches[0][1] >= self._keep_exchanges:
+            self._boundary, exchanges = self._stretches.popleft()
+            self._exchanges -= exchanges
+        receipts, self._receipts = self._receipts, []
+        return self._boundary, self._start, receipts
 
 
 class Journal:
@@ -91,7 +144,7 @@ class Journal:
         if not Path(self.path).stat().st_size:
             raise ValueError("it is empty")
         log = Path(f"{self.path}-wal")
-        return log.exists() and wal.is_intact(log)
+        return log.exists() and damage.is_intact(log)
 
     def _connect(self) -> None:
         has_log = Path(f"{self.path}-wal").exists()
@@ -165,9 +218,8 @@ class Journal:
             return NetworkError(
                 f"journal {self.path} cannot be used: {reason}; is its folder there, and yours?"
             )
-        if (
-            isinstance(error, sqlite3.OperationalError) and "disk" in reason
-        ):  # disk I/O error, database or disk is full
+        # A disk I/O error, or a full disk.
+        if isinstance(error, sqlite3.OperationalError) and "disk" in reason:
             hint = "free space on its disk, or repair the disk; the journal itself is not damaged by that"
             return NetworkError(f"journal {self.path} cannot be used: {reason}; {hint}")
         hint = "move it away: the node then starts anew, and the network starts a new epoch"
@@ -364,9 +416,8 @@ class Journal:
     def close(self) -> None:
         """Close the file and note that no record is missing."""
         if not self._read_only and self._owner is not None:
-            with contextlib.suppress(
-                sqlite3.Error
-            ):  # on a full disk; the next start treats it as a crash
+            # On a full disk this fails, and the next start treats it as a crash.
+            with contextlib.suppress(sqlite3.Error):
                 self._write_owner(self._owner[0], "")
         self._db.close()
 

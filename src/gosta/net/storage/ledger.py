@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gosta.net.storage.checksums import checksum
+from gosta.net.storage.damage import checksum
 
 SCHEMA = """
 CREATE TABLE ledger (data TEXT NOT NULL, neighbour TEXT NOT NULL, first_row INTEGER NOT NULL, rows INTEGER NOT NULL,

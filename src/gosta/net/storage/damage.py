@@ -1,27 +1,37 @@
-"""Checking SQLite's write-ahead log, from which SQLite itself leaves out a damaged part without a word.
+"""Finding damaged bytes of a journal: checksums of its rows, and a check of SQLite's write-ahead log.
 
-The log is a header and frames, each with a page of the database. A frame has the salts of the header and a checksum
-over itself and all frames before it. SQLite reads the frames up to the first one that is not valid; frames after it
-that have the header's salts were written, and are lost.
+SQLite itself leaves out a damaged part of the log without a word. The log is a header and frames, each with a page of
+the database. A frame has the salts of the header and a checksum over itself and all frames before it. SQLite reads the
+frames up to the first one that is not valid; frames after it that have the header's salts were written, and are lost.
 """
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
-# the first number in the file: the byte order of its checksums
-BIG_ENDIAN, LITTLE_ENDIAN = (0x377F0683, 0x377F0682)
+CHECKSUM_BYTES = 8  # of a row's checksum
+HEADER_BYTES = 32  # at the beginning of a write-ahead log
+FRAME_HEADER_BYTES = 24  # before each page in it
+# The first number in a write-ahead log says which byte order its checksums have.
+BIG_ENDIAN = 0x377F0683
+LITTLE_ENDIAN = 0x377F0682
 
 Words = npt.NDArray[np.uint32]
 
 
+def checksum(number: int, kind: str, body: bytes) -> bytes:
+    """Return the checksum of a row of a journal."""
+    content = b"%d %b " % (number, kind.encode()) + body
+    return hashlib.blake2b(content, digest_size=CHECKSUM_BYTES).digest()
+
+
 def is_intact(path: Path) -> bool:
-    """Return whether a log has no damaged frame.
+    """Return whether a write-ahead log has no damaged frame.
 
     A process that is killed can leave a frame's header without its page at the end, and nothing is lost by that. Where
     it was writing over frames of an earlier log, this cannot be told from damage.
@@ -38,7 +48,7 @@ def is_intact(path: Path) -> bool:
     }:
         return False
     order = ">u4" if header[0] == BIG_ENDIAN else "<u4"
-    state = _checksum((0, 0), content[:24].view(order))
+    state = _continue_checksum((0, 0), content[:24].view(order))
     if state != (header[6], header[7]):
         return False
     count, rest = divmod(content.size - HEADER_BYTES, FRAME_HEADER_BYTES + page_bytes)
@@ -49,7 +59,7 @@ def is_intact(path: Path) -> bool:
     # frames without either are of an earlier log
     has_salts = (heads[:, 2:4] == header[4:6]).any(axis=1)
     for k, (frame, head) in enumerate(zip(frames, heads, strict=True)):
-        state = _checksum(
+        state = _continue_checksum(
             state, np.concatenate([frame[:8], frame[FRAME_HEADER_BYTES:]]).view(order)
         )
         if (*state, *header[4:6]) != (head[4], head[5], head[2], head[3]):
@@ -57,7 +67,7 @@ def is_intact(path: Path) -> bool:
     return rest in (0, FRAME_HEADER_BYTES)
 
 
-def _checksum(state: tuple[int, int], words: Words) -> tuple[int, int]:
+def _continue_checksum(state: tuple[int, int], words: Words) -> tuple[int, int]:
     """Continue a checksum (a, b): a += word + b; b += next word + a; and so on, modulo 2 ** 32.
 
     Each of these sums is a word and the two sums before it. So the last two are sums of all words, each multiplied by
