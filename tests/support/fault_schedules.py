@@ -7,8 +7,7 @@ from random import Random
 import numpy as np
 from virtual_network import HERE, Fault, VirtualNetwork
 
-from gosta.net.audit.replay import replay
-from gosta.net.audit.verify import Journals
+from gosta.net.audit.verify import Journals, replay
 
 FAULT_SECONDS, QUIET_SECONDS = 6.0, 6.0  # of virtual time with faults, and then without
 

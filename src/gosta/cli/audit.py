@@ -74,15 +74,14 @@ def verify(folder: Folder, as_json: options.Json = False) -> None:
 
 def replay(folder: Folder, as_json: options.Json = False) -> None:
     """Compute the recorded exchanges of a network again, and compare all states bit for bit."""
-    from gosta.net.audit import replay
-    from gosta.net.audit.verify import load_journals
+    from gosta.net.audit import verify
 
     if _is_private(folder):
         print(
             "private sums have no exchanges to replay; 'gosta network verify' adds up the rows again"
         )
         return
-    found = replay.replay(load_journals(folder))
+    found = verify.replay(verify.load_journals(folder))
     if as_json:
         print(json.dumps(found._asdict()))
     else:

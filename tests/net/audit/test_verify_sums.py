@@ -26,7 +26,7 @@ from processes import gosta
 from sum_network import OPEN_POLICY, SumNetwork
 
 from gosta.net.audit import recompute, verify_sums
-from gosta.net.audit.verify import Finding
+from gosta.net.audit.findings import Finding
 from gosta.net.members import Keyring
 from gosta.net.node.stopped import load_sum_peer
 from gosta.net.node.sum_source import SumSource

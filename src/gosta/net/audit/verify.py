@@ -1,4 +1,4 @@
-"""Verifying a stopped network from the journals of all its nodes."""
+"""Verifying a stopped network, and replaying it, from the journals of all its nodes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from gosta.errors import NetworkError, shorten
 from gosta.estimation.estimand import Estimand, relative_errors
-from gosta.net.audit import consistency, edges
+from gosta.estimation.exchange import Estimator, LocalRows, exchange, first_state
+from gosta.net.audit import consistency
 from gosta.net.audit.consistency import Exchange
+from gosta.net.audit.findings import Finding, Problems
 from gosta.net.config import Task
 from gosta.net.deploy.network import Network
 from gosta.net.node import lock
@@ -21,11 +23,11 @@ from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import Record
 from gosta.views import numbers
 
-ERROR_TOLERANCE = 3.0  # actual errors may be so many times the largest expected error,
-MIN_TOLERANCE = 0.01  # at least this,
-UNKNOWN_TOLERANCE = 0.5  # and this after too few exchanges for an expected error
+ERROR_TOLERANCE = 3.0  # relative errors may be this many times the largest expected one
+MIN_TOLERANCE = 0.01  # relative error that is always allowed
+UNKNOWN_TOLERANCE = 0.5  # relative error where there were too few exchanges to expect one
 
-Edges = Sequence[tuple[edges.End, edges.End]]
+Edges = Sequence[tuple[consistency.End, consistency.End]]
 
 
 class Journals(NamedTuple):
@@ -58,14 +60,6 @@ class Journals(NamedTuple):
                 f"{lost}: its journal keeps the last ones only, see keep_exchanges in node.toml"
             )
         return consistency.order_exchanges(self.records, self.peers)
-
-
-class Finding(NamedTuple):
-    """A claim that must hold, whether it does, and the evidence."""
-
-    claim: str
-    holds: bool | None  # None: it could not be checked, or not all of it
-    evidence: str
 
 
 def load_journals(folder: Path) -> Journals:
@@ -103,16 +97,15 @@ def verify(journals: Journals) -> list[Finding]:
     )
     if not same.holds:
         return [same]
-    found = edges.find_edges(journals.records, journals.peers)
+    found = consistency.find_edges(journals.records, journals.peers)
     findings = [
         same,
         _check_visitors(journals),
         _check_counts(found),
         _check_exchanges(journals, found),
     ]
-    if all(
-        peer.trust.members for peer in journals.peers.values()
-    ):  # without TLS, nothing is signed
+    # Without TLS, nothing is signed.
+    if all(peer.trust.members for peer in journals.peers.values()):
         findings.append(_check_receipts(found))
     return [*findings, *_check_estimates(journals)]
 
@@ -120,23 +113,17 @@ def verify(journals: Journals) -> list[Finding]:
 def _check_visitors(journals: Journals) -> Finding:
     peers = journals.peers
     wrong = consistency.find_lost_or_duplicated(peers)
-    in_transit = [name for name in peers if consistency.unconfirmed(peers, name) is not None]
+    waiting = [name for name in peers if consistency.unconfirmed(peers, name) is not None]
     copies = {peer.copies for peer in peers.values()} - {1}
     each = "".join(f" nodes, {count} each" for count in copies)
-    evidence = (
-        f"{len(peers) - len(wrong)} of {len(peers)}{each}, {len(in_transit)} of them in transit"
-    )
-    evidence += f"; wrong: {', '.join(wrong)}" * bool(wrong)
-    return Finding("every visitor exists exactly once", not wrong, evidence)
+    evidence = f"{len(peers) - len(wrong)} of {len(peers)}{each}, {len(waiting)} of them in transit"
+    return Problems(wrong).finding("every visitor exists exactly once", evidence)
 
 
 def _check_counts(found: Edges) -> Finding:
     claim = "both ends of every edge count the same exchanges, with the same digest of all that was sent"
-    wrong = edges.find_different_counts(found)
-    evidence = f"{numbers.count(len(found), 'edge')} with exchanges" + f"; {shorten(wrong)}" * bool(
-        wrong
-    )
-    return Finding(claim, not wrong, evidence)
+    evidence = f"{numbers.count(len(found), 'edge')} with exchanges"
+    return Problems(consistency.find_different_counts(found)).finding(claim, evidence)
 
 
 def _check_exchanges(journals: Journals, found: Edges) -> Finding:
@@ -146,71 +133,83 @@ def _check_exchanges(journals: Journals, found: Edges) -> Finding:
             return Finding(claim, True, f"{len(journals.exchanges()):,} exchanges")
         except NetworkError as error:
             return Finding(claim, False, str(error))
-    common, wrong = edges.compare_kept(found)
+    common, wrong = consistency.compare_kept(found)
     total = sum(first.total for first, _ in found)
-    evidence = (
-        f"{shorten(journals.truncated)} deleted the first ones (keep_exchanges in node.toml); "
-    )
-    if wrong:
-        return Finding(
-            claim, False, evidence + f"{shorten(wrong)} differ in those that both still have"
-        )
-    return Finding(
-        claim,
-        None,
-        evidence + f"the {common:,} of {total:,} that both sides still have are the same at both",
-    )
+    lost = f"{shorten(journals.truncated)} deleted the first ones (keep_exchanges in node.toml)"
+    same = "" if wrong else " are the same at both"
+    evidence = f"the {common:,} of {total:,} that both sides still have{same}"
+    differing = [f"those of {pair} differ" for pair in wrong]
+    return Problems(differing, [lost]).finding(claim, evidence)
 
 
 def _check_receipts(found: Edges) -> Finding:
     claim = "the neighbours' last signatures are over the exchanges that the journals have"
-    checked = edges.check_receipts(found)
+    checked = consistency.check_receipts(found)
+    if not checked.signatures:
+        return Finding(claim, None, "nothing is signed yet")
     evidence = f"{checked.signatures:,} signatures over {checked.signed:,} of the {checked.exchanges:,} at either side"
-    if checked.wrong:
-        return Finding(claim, False, f"{evidence}; wrong: {shorten(checked.wrong)}")
-    if checked.unknown:
-        return Finding(
-            claim,
-            None,
-            f"{evidence}; exchanges after them were deleted: {shorten(checked.unknown)}",
-        )
-    return (
-        Finding(claim, True, evidence)
-        if checked.signatures
-        else Finding(claim, None, "nothing is signed yet")
-    )
+    unknown = [f"exchanges after the one for {pair} were deleted" for pair in checked.unknown]
+    return Problems(checked.wrong, unknown).finding(claim, evidence)
 
 
 def _check_estimates(journals: Journals) -> list[Finding]:
     """Compare the estimates of each statistic with its value over all rows."""
     found = {name: peer.report() for name, peer in journals.peers.items()}
-    missing = [name for name, report in found.items() if report is None]
-    if missing:
-        return [Finding("every node has an estimate", False, f"none at {', '.join(missing)}")]
-    reports, estimand = (
-        [report for report in found.values() if report is not None],
-        journals.estimand,
-    )
-    values, exact, findings = np.array([report.value for report in reports]), estimand.value, []
+    reports = [report for report in found.values() if report is not None]
+    if len(reports) < len(found):
+        missing = ", ".join(name for name, report in found.items() if report is None)
+        return [Finding("every node has an estimate", False, f"none at {missing}")]
+    estimand = journals.estimand
+    values, findings = np.array([report.value for report in reports]), []
     for k, place in enumerate(estimand.value_places):
         parts = [report.statistics[k] if report.statistics else report for report in reports]
-        errors, expected = (
-            relative_errors(values[:, place], exact[place]),
-            [part.expected_error for part in parts],
-        )
-        known = [error for error in expected if error is not None]
-        if len(known) < len(expected):
-            tolerance, why = UNKNOWN_TOLERANCE, "too few exchanges for an expected error"
-        else:
-            tolerance, why = (
-                max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known)),
-                "from the errors that the nodes expect",
-            )
+        exact = estimand.value[place]
+        errors = relative_errors(values[:, place], exact)
+        tolerance, why = _tolerance([part.expected_error for part in parts])
         evidence = (
-            f"exact {numbers.number(exact[place].tolist())}; error {numbers.error(errors.mean())} on average, "
+            f"exact {numbers.number(exact.tolist())}; error {numbers.error(errors.mean())} on average, "
             f"{numbers.error(errors.max())} at most; tolerance {numbers.error(tolerance)}, {why}"
         )
-        of = f" of {reports[0].statistics[k].statistic}" if reports[0].statistics else ""
-        claim = f"estimates{of} agree with the value over all rows"
+        subject = f" of {reports[0].statistics[k].statistic}" if reports[0].statistics else ""
+        claim = f"estimates{subject} agree with the value over all rows"
         findings.append(Finding(claim, bool(errors.max() <= tolerance), evidence))
     return findings
+
+
+def _tolerance(expected: Sequence[float | None]) -> tuple[float, str]:
+    """Return the relative error that estimates may have, and why, from the errors that nodes expect."""
+    known = [error for error in expected if error is not None]
+    if len(known) < len(expected):
+        return UNKNOWN_TOLERANCE, "too few exchanges for an expected error"
+    tolerance = max(MIN_TOLERANCE, ERROR_TOLERANCE * max(known))
+    return tolerance, "from the errors that the nodes expect"
+
+
+class Replay(NamedTuple):
+    """What replaying an epoch found."""
+
+    exchanges: int  # that were replayed
+    nodes: int  # whose states were compared
+    differing: list[str]  # nodes whose state differs in any bit
+    waiting: list[str]  # nodes that wait for a confirmation, and are not compared
+
+
+def replay(journals: Journals) -> Replay:
+    """Compute an epoch's exchanges again and compare final states, except of nodes that wait for a confirmation."""
+    nodes: dict[str, Estimator] = {}
+    for name, peer in journals.peers.items():
+        rows = LocalRows(peer.estimator.rows.estimand)
+        protocol = peer.estimator.protocol
+        nodes[name] = Estimator(name, protocol, rows, first_state(rows, protocol))
+    exchanges = journals.exchanges()
+    for one in exchanges:
+        exchange(nodes[one.initiator], nodes[one.responder], one.edge_share)
+    behind = {one.responder for one in exchanges if not one.is_confirmed}
+    compared = {name: node for name, node in nodes.items() if name not in behind}
+    peers = journals.peers
+    differing = [
+        name
+        for name, node in compared.items()
+        if node.snapshot() != peers[name].estimator.snapshot()
+    ]
+    return Replay(len(exchanges), len(compared), differing, sorted(behind))

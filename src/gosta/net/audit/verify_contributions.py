@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.net.audit import recompute
-from gosta.net.audit.problems import Problems
+from gosta.net.audit.findings import Problems
 from gosta.net.audit.recompute import Release
 from gosta.net.protocol import statements
 from gosta.net.protocol.statements import Commit, Join, Part, Refusal, Roster, Slot

@@ -16,9 +16,8 @@ import numpy as np
 
 from gosta.errors import GostaError, NetworkError, shorten
 from gosta.net.audit import recompute
-from gosta.net.audit.problems import MOST_NAMED, Problems, some
+from gosta.net.audit.findings import MOST_NAMED, Finding, Problems, some
 from gosta.net.audit.recompute import Recomputed, Release
-from gosta.net.audit.verify import Finding
 from gosta.net.audit.verify_contributions import check_statements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.deploy.network import Network

@@ -1,13 +1,20 @@
-"""What is wrong about a claim, and what of it could not be checked."""
+"""What verifying a network finds: for each claim whether it holds, and what is wrong or could not be checked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from gosta.net.audit.verify import Finding
+MOST_NAMED = 4  # problems of one claim that are named; of the others their number is told
 
-MOST_NAMED = 4  # of what is wrong, and of what was not checked
+
+class Finding(NamedTuple):
+    """A claim that must hold, whether it does, and the evidence."""
+
+    claim: str
+    holds: bool | None  # None: it could not be checked, or not all of it
+    evidence: str
 
 
 @dataclass
