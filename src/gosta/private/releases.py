@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from gosta.sketches import Layout, StratumResult, check_columns, make_layout
 from gosta.statistics.definition import Options
 from gosta.views import html, numbers
 
-BYTES_PER_NUMBER = 8
+T = TypeVar("T")
+BYTES_PER_NUMBER = 8  # of a masked vector
 MOST_CHARACTERS = 60  # of an argument in a message
 MOST_VALUES = 4  # of a curve that are shown in one line
+# The policy with which every site takes part.
 ANYTHING = Policy(
     modes=MODES,
     min_rows=0,
@@ -35,7 +37,7 @@ ANYTHING = Policy(
     min_cell=0,
     max_bins=1 << 20,
     epsilon_budget=math.inf,
-)  # every site takes part
+)
 
 
 @dataclass(frozen=True)
@@ -92,22 +94,20 @@ class Release:
 
     def _rows(self) -> dict[str, str]:
         first = self.results[0]
-        value = "not defined" if not first.has_value else "about " * (not first.is_certified)
-        if first.has_value:
-            value += (
-                numbers.number(self.value)
-                if len(first.value) <= MOST_VALUES
-                else f"{len(first.value)} values"
-            )
+        if not first.has_value:
+            value = "not defined"
+        else:
+            is_curve = len(first.value) > MOST_VALUES
+            text = f"{len(first.value)} values" if is_curve else numbers.number(self.value)
+            value = text if first.is_certified else f"about {text}"
         shown = {first.statistic: value}
         if first.is_certified and len(first.value) == 1:
             shown["bracket"] = numbers.interval(*self.bracket)
         if self.interval is not None:
             shown["interval"] = numbers.interval(*self.interval)
         if self.epsilon is not None:
-            shown["epsilon"] = f"{self.epsilon:g}" + (
-                f", delta {self.delta:g}" if self.delta else ""
-            )
+            delta = f", delta {self.delta:g}" if self.delta else ""
+            shown["epsilon"] = f"{self.epsilon:g}{delta}"
         return shown | {"sites": str(len(self.participants))}
 
 
@@ -172,27 +172,14 @@ def release(
     >>> found.value, found.participants
     (0.6666666666666666, ('site-0', 'site-1'))
     """
-    _check_types(
-        sites,
-        interval,
-        policy,
-        {"bins": bins, "epsilon": epsilon, "delta": delta, "colluding": colluding},
-    )
+    _check_types(sites, interval, policy)
+    _check_numbers(bins=bins, epsilon=epsilon, delta=delta, colluding=colluding)
     settings = PrivateSettings(
         bins=bins,
-        ranges={
-            name: _pair(name, ends)
-            for name, ends in _mapping("ranges", ranges, '{"risk": (0, 1)}').items()
-        },
-        edges={
-            name: _floats("edges", name, values)
-            for name, values in _mapping("edges", edges, '{"risk": [0.1, 0.5]}').items()
-        },
+        ranges=_by_column("ranges", ranges, _range, '{"risk": (0, 1)}'),
+        edges=_by_column("edges", edges, _edges, '{"risk": [0.1, 0.5]}'),
         find_edges=find_edges,
-        strata={
-            name: tuple(values)
-            for name, values in _mapping("strata", strata, '{"sex": ["f", "m"]}').items()
-        },
+        strata=_by_column("strata", strata, _levels, '{"sex": ["f", "m"]}'),
         epsilon=epsilon,
         delta=delta,
         colluding=colluding,
@@ -201,40 +188,36 @@ def release(
     for name, value in {"columns": columns, "classes": classes}.items():
         if not isinstance(value, Iterable):
             raise InputError(f"{name} = {_short(value)} must be a list")
-    wanted = (columns,) if isinstance(columns, str) else tuple(columns)
     layout = make_layout(
         statistic,
         settings,
-        columns=wanted,
+        columns=(columns,) if isinstance(columns, str) else tuple(columns),
         label=label,
         score=score,
         classes=tuple(classes),
         options=options,
     )
     check_columns(layout, settings)
-    named = (
-        sites if isinstance(sites, Mapping) else {f"site-{k}": rows for k, rows in enumerate(sites)}
-    )
+    named = sites
+    if not isinstance(named, Mapping):
+        named = {f"site-{k}": site for k, site in enumerate(named)}
     if not named:
         raise InputError("sites is empty: give the rows of at least one site")
     rows = {}
-    for name, own in named.items():
-        rows[name] = layout.encode(
-            replace(datasets.load(own), drop_missing=drop_missing, is_partial=True)
-        )
+    for name, site in named.items():
+        data = replace(datasets.load(site), drop_missing=drop_missing, is_partial=True)
+        rows[name] = layout.encode(data)
     random = os.urandom if seed is None else np.random.default_rng(seed).bytes
     return release_rows(layout, rows, settings, interval, policy, random)
 
 
-def _check_types(
-    sites: object, interval: object, policy: object, numbers: Mapping[str, object]
-) -> None:
+def _check_types(sites: object, interval: object, policy: object) -> None:
     """Raise `InputError` for arguments that are of another type than the function takes."""
     if isinstance(sites, str) or not isinstance(sites, Sequence | Mapping):
-        wanted = (
-            "must be a list of tables, one for each site, or a mapping of the sites' names to these"
+        raise InputError(
+            f"sites = {_short(sites)} must be a list of tables, one for each site, "
+            "or a mapping of the sites' names to these"
         )
-        raise InputError(f"sites = {_short(sites)} {wanted}")
     if interval is not None and not (isinstance(interval, Real) and 0 < float(interval) < 1):
         raise InputError(
             f"interval = {_short(interval)} must be a level between 0 and 1, such as 0.95, or None"
@@ -243,44 +226,58 @@ def _check_types(
         raise InputError(
             f"policy = {_short(policy)} must be a gosta.private.Policy, such as Policy(min_rows=20)"
         )
-    for name, value in numbers.items():
-        kind = Integral if name in ("bins", "colluding") else Real
-        if not isinstance(value, kind) and not (name == "epsilon" and value is None):
-            raise InputError(
-                f"{name} = {_short(value)} must be a {'whole ' * (kind is Integral)}number"
-            )
 
 
-def _mapping(name: str, value: object, example: str) -> Mapping[str, Any]:
-    """Return what was given for columns, if it is a mapping of names to several values."""
+def _check_numbers(**values: object) -> None:
+    """Raise `InputError` for arguments that are no numbers."""
+    for name, value in values.items():
+        is_whole = name in ("bins", "colluding")
+        if not isinstance(value, Integral if is_whole else Real) and not (
+            name == "epsilon" and value is None
+        ):
+            raise InputError(f"{name} = {_short(value)} must be a {'whole ' * is_whole}number")
+
+
+def _by_column(
+    name: str, value: object, convert: Callable[[str, Iterable[Any]], T], example: str
+) -> dict[str, T]:
+    """Return the converted values of each column, if the argument is a mapping of columns to several values."""
     if value is None:
         return {}
-    if isinstance(value, Mapping) and all(_is_several(one) for one in value.values()):
-        return value
-    raise InputError(
-        f"{name} = {_short(value)} must be a mapping of columns to their values, such as {example}"
-    )
+    if not isinstance(value, Mapping) or not all(
+        isinstance(values, Iterable) and not isinstance(values, str) for values in value.values()
+    ):
+        what = "must be a mapping of columns to their values"
+        raise InputError(f"{name} = {_short(value)} {what}, such as {example}")
+    return {column: convert(column, values) for column, values in value.items()}
 
 
-def _is_several(value: object) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str)
+def _range(column: str, ends: Iterable[Any]) -> tuple[float, float]:
+    values = _floats("range", column, ends)
+    if len(values) != 2:
+        raise InputError(
+            f"range of {column!r} = {_short(ends)} must be two numbers, such as (0, 1)"
+        )
+    return values[0], values[1]
 
 
-def _pair(name: str, ends: Iterable[Any]) -> tuple[float, float]:
-    found = _floats("range", name, ends)
-    if len(found) != 2:
-        raise InputError(f"range of {name!r} = {_short(ends)} must be two numbers, such as (0, 1)")
-    return found[0], found[1]
+def _edges(column: str, values: Iterable[Any]) -> tuple[float, ...]:
+    return _floats("edges", column, values)
 
 
-def _floats(what: str, name: str, values: Iterable[Any]) -> tuple[float, ...]:
+def _levels(_: str, values: Iterable[Any]) -> tuple[str | int | float, ...]:
+    return tuple(values)
+
+
+def _floats(what: str, column: str, values: Iterable[Any]) -> tuple[float, ...]:
     try:
         return tuple(map(float, values))
     except (TypeError, ValueError):
-        raise InputError(f"{what} of {name!r} = {_short(values)} must be numbers") from None
+        raise InputError(f"{what} of {column!r} = {_short(values)} must be numbers") from None
 
 
 def _short(value: object) -> str:
+    """Return the first line of a value, for a message."""
     text = repr(value).partition("\n")[0]
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
 
@@ -315,9 +312,8 @@ def release_rows(
         spent += noise.epsilon, noise.delta
         sent += BYTES_PER_NUMBER * layout.size
         current = layout.following(totals)
-    results = layout.results(
-        totals, 0 if settings.epsilon else chosen.min_cell, noise.variance, interval, noise.bits
-    )
+    min_cell = 0 if settings.epsilon else chosen.min_cell
+    results = layout.results(totals, min_cell, noise.variance, interval, noise.bits)
     epsilon = None if settings.epsilon is None else float(spent[0])
     return Release(tuple(results), epsilon, float(spent[1]), tuple(names), sent, layout, totals)
 
@@ -327,30 +323,23 @@ def _participants(
 ) -> list[str]:
     """Return the sites that the policy lets take part."""
     noise = choose_noise(settings, layout, max(len(rows), 1))
-    has_noise = settings.epsilon is not None
-    spent = (
-        (Spent(noise.law, settings.epsilon, settings.delta),)
-        if settings.epsilon is not None
-        else ()
-    )
-    statistics = tuple(dict.fromkeys(sketch.name for sketch in layout.sketches))
+    epsilon = settings.epsilon
     subject = Subject(
-        "noisy" if has_noise else "private",
-        statistics,
-        layout.columns,
-        layout.fingerprint,
-        layout.bins,
-        spent=spent,
+        mode="private" if epsilon is None else "noisy",
+        statistics=tuple(dict.fromkeys(sketch.name for sketch in layout.sketches)),
+        columns=layout.columns,
+        layout=layout.fingerprint,
+        bins=layout.bins,
+        spent=() if epsilon is None else (Spent(noise.law, epsilon, settings.delta),),
     )
     verdicts = {
         name: verdict_to_join(policy, subject._replace(rows=len(x)), [], 0.0)
         for name, x in rows.items()
     }
     names = sorted(name for name, verdict in verdicts.items() if not verdict)
-    found = verdict_to_contribute(policy, len(names))
-    if found or not names:
+    too_few = verdict_to_contribute(policy, len(names))
+    if too_few or not names:
         left_out = [f"{name}: {verdict}" for name, verdict in verdicts.items() if verdict]
-        raise InputError(
-            f"suppressed by policy: {'; '.join(filter(None, [found, shorten(left_out, 3)]))}"
-        )
+        reasons = "; ".join(filter(None, [too_few, shorten(left_out, 3)]))
+        raise InputError(f"suppressed by policy: {reasons}")
     return names
