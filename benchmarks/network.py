@@ -37,7 +37,7 @@ from virtual_network import START_TIME, VirtualNetwork
 import gosta
 from gosta.net.config import read_node
 from gosta.net.node.credentials import load_credentials
-from gosta.net.node.source import read_source
+from gosta.net.node.source import read_row_source
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.epochs import Identity
 from gosta.net.protocol.peer import Peer
@@ -90,7 +90,7 @@ def set_key(file: Path, name: str, value: str) -> None:
 def offer_of(folder: Path) -> tuple[Peer, bytes]:
     """Return a node of that network and an offer of it as it is sent."""
     file = read_node(folder / "node.toml")
-    source = read_source(file, folder)
+    source = read_row_source(file, folder)
     identity = Identity(file.node.name, file.network.id, source.fingerprint)
     peer = Peer(identity, source, file.neighbours, source.trust, file.network.confidence_level)
     for record in peer.start_epoch("benchmark").records:

@@ -28,9 +28,9 @@ import ports
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, read_node
 from gosta.net.deploy.query import query_status
 from gosta.net.node.credentials import load_credentials
-from gosta.net.node.stopped import restore_sum_peer
-from gosta.net.node.sum_source import read_sum_source
-from gosta.net.node.sums import SumNode
+from gosta.net.node.restore import restore_peer
+from gosta.net.node.source import read_sum_source
+from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol.sum_reasons import explain
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
@@ -87,7 +87,7 @@ async def time_release(folders: list[Path]) -> tuple[float, dict[str, Any]]:
         config = read_node(folder / "node.toml")
         tls, keyring = load_credentials(folder, config, lambda *_, **__: None)
         journal = Journal(folder / JOURNAL_FILE, keep_exchanges=0, secure_delete=True)
-        peer = restore_sum_peer(config, read_sum_source(config, folder), journal)
+        peer = restore_peer(config, read_sum_source(config, folder), journal)
         node = SumNode(config, peer, journal, loop, random.Random(1), lambda *_, **__: None)
         nodes.append(node)
         transports.append(TcpTransport(node, tls, keyring.list))

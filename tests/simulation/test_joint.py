@@ -27,7 +27,7 @@ from gosta.estimation.setting import make_setting
 from gosta.net.audit.verify import Journals, verify
 from gosta.net.config import NODE_FILE, read_node
 from gosta.net.deploy.query import View
-from gosta.net.node import page
+from gosta.net.node import status_text
 from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol.report import PartReport, Report, relative_distance
@@ -379,7 +379,7 @@ def test_nodes_find_all_values_with_intervals() -> None:
             if one.low is not None:
                 assert (one.low, one.high) == pytest.approx(wanted.pooled_intervals()[k], rel=0.05)
     status = next(iter(network.nodes.values())).status()
-    assert [row[0] for row in page.results(status)] == ["statistic", *statistic.split(",")]
+    assert [row[0] for row in status_text.results(status)] == ["statistic", *statistic.split(",")]
     lines = table([View(status.node, status.state, 0, status)], width=200).splitlines()
     place = lines[0].index("statistic")
     assert [line[place:].split()[0] for line in lines[1:]] == statistic.split(",")

@@ -12,7 +12,7 @@ from virtual_network import HERE, START_TIME, VirtualNetwork
 
 from gosta.estimation.exchange import Visitor
 from gosta.net.members import Keyring, Member, MemberList
-from gosta.net.node.node import Node
+from gosta.net.node.row_node import RowNode
 from gosta.net.node.source import estimand_of
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.epochs import Step
@@ -35,7 +35,7 @@ def make_trusts(
     return {name: Keyring(keys[name], listed) for name in rows}
 
 
-class HostileNode(Node):
+class HostileNode(RowNode):
     """A node that sends what its attack makes of each of its messages, and what it likes."""
 
     attack: Attack | None = None
@@ -117,7 +117,7 @@ class HostileNetwork(VirtualNetwork):
         return node
 
     @property
-    def honest(self) -> dict[str, Node]:
+    def honest(self) -> dict[str, RowNode]:
         return {name: node for name, node in self.nodes.items() if name != self.attacker}
 
     def now(self) -> float:

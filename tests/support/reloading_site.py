@@ -9,10 +9,10 @@ from typing import Any
 from virtual_clock import VirtualClock
 
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
-from gosta.net.node.node import Node
 from gosta.net.node.reload import STABLE_POLLS, FileWatcher
-from gosta.net.node.source import read_source
-from gosta.net.node.stopped import restore_peer
+from gosta.net.node.restore import restore_peer
+from gosta.net.node.row_node import RowNode
+from gosta.net.node.source import read_row_source
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.memory import MemoryNetwork
 
@@ -30,9 +30,9 @@ class Site:
         settings = NodeSettings("node-0", "127.0.0.1:7400", tls=False)
         write(self.toml, NodeConfig(task or Task("0" * 16, "auc", encoded_columns=2), settings, {}))
         config, self.clock = read_node(self.toml), VirtualClock()
-        source, journal = read_source(config, folder), Journal(folder / "journal.sqlite")
+        source, journal = read_row_source(config, folder), Journal(folder / "journal.sqlite")
         peer = restore_peer(config, source, journal)
-        self.node = Node(
+        self.node = RowNode(
             config, peer, journal, self.clock, Random(0), self._log, lambda: 1e9 + self.clock.now
         )
         self.node.start(MemoryNetwork(self.clock).attach("node-0", self.node))

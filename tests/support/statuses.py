@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gosta.net.node.rejections import Rejection
+from gosta.net.node.contact import Rejection
 from gosta.net.node.status import Neighbour, Status, SumStatus
 
 RUNNING = Status(

@@ -15,8 +15,8 @@ from gosta.datasets import Data
 from gosta.net.agreements import Agreements
 from gosta.net.members import Keyring
 from gosta.net.node.rows import layout_of
-from gosta.net.node.sum_source import SumSource
-from gosta.net.node.sums import SumNode
+from gosta.net.node.source import SumSource
+from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Identity
 from gosta.net.protocol.sums import SumPeer

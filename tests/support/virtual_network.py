@@ -16,9 +16,9 @@ from virtual_clock import Timer, VirtualClock
 from gosta.net.audit import consistency
 from gosta.net.config import NodeConfig, NodeSettings, Task
 from gosta.net.members import OpenTrust, Trust
-from gosta.net.node.node import Node
-from gosta.net.node.source import Source, fingerprint
-from gosta.net.node.sums import SumNode
+from gosta.net.node.row_node import RowNode
+from gosta.net.node.source import RowSource, fingerprint
+from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol.epochs import Identity
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import LogEntry, Record
@@ -82,7 +82,7 @@ class NodeLife:
 
     def __init__(self, network: VirtualNetwork, name: str) -> None:
         self.network, self.name = network, name
-        self.node: Node | None = None
+        self.node: RowNode | None = None
 
     def call(self, callback: Callable[..., Any], *args: Any) -> None:
         if self.node is not None:
@@ -133,7 +133,7 @@ class NodeLife:
 class VirtualNetwork:
     """Nodes with their journals, and the faults between them."""
 
-    node_type: type[Node] | type[SumNode] = Node
+    node_type: type[RowNode] | type[SumNode] = RowNode
     journal_options: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
@@ -150,7 +150,7 @@ class VirtualNetwork:
         late: float = 0.0,
         epoch_seconds: float = 0.0,
         trusts: Mapping[str, Trust] | None = None,
-        hostile: Mapping[str, type[Node] | type[SumNode]] | None = None,
+        hostile: Mapping[str, type[RowNode] | type[SumNode]] | None = None,
         private: PrivateSettings | None = None,
         **task_fields: Any,
     ) -> None:
@@ -238,12 +238,12 @@ class VirtualNetwork:
         self.transports[sender].send_late(receiver, message)
 
     @property
-    def nodes(self) -> dict[str, Node]:
+    def nodes(self) -> dict[str, RowNode]:
         """The running nodes."""
         return {name: life.node for name, life in self.lives.items() if life.node is not None}
 
-    def source(self, name: str) -> Source:
-        return Source(
+    def source(self, name: str) -> RowSource:
+        return RowSource(
             name, self.task, self.parts[name], self.neighbours[name], HERE, self.trusts[name]
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol.epochs import Step
+from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.peer import Peer
 
 NOW = 1.8e9  # seconds since 1970
@@ -28,9 +28,8 @@ def receive(
 ) -> list[wire.AnyMessage]:
     """Let a peer handle a message, and return its answers."""
     answers = []
-    for step in peer.handle(
-        sender, wire.decode(message) if isinstance(message, bytes) else message, now
-    ):
+    decoded = wire.decode(message) if isinstance(message, bytes) else message
+    for step in peer.handle(sender, decoded, Moment(now, now)):
         apply(peer, step)
         answers += [wire.decode(raw) for _, raw in step.messages]
     return answers

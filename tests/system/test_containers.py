@@ -17,7 +17,7 @@ from containers import Image
 from processes import WAIT_SECONDS, wait_until
 
 import gosta
-from gosta.net.node.base import REQUESTED
+from gosta.net.node.node import REQUESTED
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = ROOT / "operations"

@@ -19,9 +19,9 @@ from processes import Processes, gosta, wait_until
 from gosta.net.addresses import parse
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.node.credentials import load_credentials
-from gosta.net.node.source import estimand_of, read_source
+from gosta.net.node.restore import restore_peer
+from gosta.net.node.source import estimand_of, read_row_source
 from gosta.net.node.status import Status
-from gosta.net.node.stopped import restore_peer
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import Greeting
 from gosta.net.transport.tcp import TcpTransport
@@ -35,7 +35,7 @@ async def attack(folder: Path, is_enough: Callable[[], bool]) -> None:
     config, loop = read_node(folder / NODE_FILE), asyncio.get_running_loop()
     files, keyring = load_credentials(folder, config, lambda *_, **__: None)
     journal = Journal(folder / JOURNAL_FILE)
-    peer = restore_peer(config, read_source(config, folder), journal)
+    peer = restore_peer(config, read_row_source(config, folder), journal)
     node = HostileNode(config, peer, journal, loop, random.Random(1), lambda *_, **__: None)
     node.attack = storm
     transport = TcpTransport(node, files, keyring.list)
@@ -69,7 +69,7 @@ async def send_half_frames(files: TlsFiles, greeting: Greeting, address: str) ->
 
 def exact_value(folder: Path, names: list[str]) -> float:
     configs = {name: read_node(folder / name / NODE_FILE) for name in names}
-    rows = [read_source(configs[name], folder / name).estimand.x for name in names]
+    rows = [read_row_source(configs[name], folder / name).estimand.x for name in names]
     return float(estimand_of(configs[names[0]].network, np.concatenate(rows), folder).value[0])
 
 

@@ -22,7 +22,7 @@ from gosta.net.config import LOG_FILE, Task
 from gosta.net.deploy import plan
 from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import Poller, View
-from gosta.net.node.rejections import Rejection
+from gosta.net.node.contact import Rejection
 from gosta.net.node.status import Neighbour
 from gosta.net.watch import logs, serve
 from gosta.net.watch.source import NetworkSource

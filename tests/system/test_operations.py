@@ -35,12 +35,12 @@ from gosta.net.config import NODE_FILE, read_node
 from gosta.net.deploy.query import fetch, query_status
 from gosta.net.deploy.supervisor import FAILED_CODE
 from gosta.net.node import lock
-from gosta.net.node.base import REQUESTED
 from gosta.net.node.log_file import MAX_LOG_BYTES, OLD_LOGS, old_log
-from gosta.net.node.page import GOOD_STATES
+from gosta.net.node.node import REQUESTED
 from gosta.net.node.requests import ANSWER_FILE, REQUEST_FILE, Answer, RequestWatcher
 from gosta.net.node.service import POLL_SECONDS
 from gosta.net.node.status import OWN_STATES, Status
+from gosta.net.node.status_text import GOOD_STATES
 from gosta.net.protocol import messages as wire
 from gosta.net.transport.base import REJECTION_REASONS
 

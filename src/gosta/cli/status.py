@@ -118,7 +118,7 @@ def table(views: Sequence[View], width: int | None = None, folder: Path | None =
 
 def _reasons_of_sums(views: Sequence[View], folder: Path | None, width: int) -> Iterator[str]:
     """Yield in lines why nodes of private sums have no new result, those with the same reason together."""
-    from gosta.net.node.page import GOOD_STATES
+    from gosta.net.node.status_text import GOOD_STATES
 
     groups: dict[str, list[str]] = {}
     for view in views:
@@ -177,7 +177,7 @@ def _first_result(status: Status | None) -> StratumResult | None:
 
 
 def _sums_row(view: View) -> tuple[str, ...]:
-    from gosta.net.node import sum_page
+    from gosta.net.node import status_text
 
     state, status = _state(view), view.status
     if status is None or status.sums is None:
@@ -193,9 +193,9 @@ def _sums_row(view: View) -> tuple[str, ...]:
     if first is not None:
         interval = numbers.interval(*first.interval, 4) if first.interval else numbers.NONE
         is_curve = len(first.value) > 1
-        value = f"{len(first.value)} values" if is_curve else sum_page.value_of(first, digits=5)
+        value = f"{len(first.value)} values" if is_curve else status_text.value_of(first, digits=5)
         value += f" (epoch {status.estimate_epoch})" * (status.estimate_epoch != status.epoch)
-        bracket = numbers.NONE if is_curve else sum_page.bracket_of(first, digits=5)
+        bracket = numbers.NONE if is_curve else status_text.bracket_of(first, digits=5)
     return (
         view.name,
         state,
@@ -233,7 +233,7 @@ def _row(view: View) -> tuple[str, ...]:
 
 def _rows_of_several(view: View) -> Iterator[tuple[str, ...]]:
     """Yield a row for each of several statistics; what they have in common is in the first one."""
-    from gosta.net.node.page import cells
+    from gosta.net.node.status_text import cells
 
     common, status = _row(view), view.status
     before, old = (
@@ -253,7 +253,7 @@ def _rows_of_several(view: View) -> Iterator[tuple[str, ...]]:
 def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     """Return what the nodes have in common, or what is wrong; and over how many sites and rows their estimates are."""
     from gosta.net.deploy.query import spread
-    from gosta.net.node.page import coverage
+    from gosta.net.node.status_text import coverage
 
     statuses = [view.status for view in views if view.status is not None]
     if _has_sums(views):
@@ -311,17 +311,17 @@ def _sums_summary(
 
 
 def _named_value(result: StratumResult) -> str:
-    from gosta.net.node import sum_page
+    from gosta.net.node import status_text
 
     name = f"{result.statistic} ({result.stratum})" if result.stratum else result.statistic
     if not result.has_value:
         return f"{name} withheld"
-    return f"{name} {sum_page.value_of(result) if len(result.value) == 1 else f'{len(result.value)} values'}"
+    return f"{name} {status_text.value_of(result) if len(result.value) == 1 else f'{len(result.value)} values'}"
 
 
 def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str]:
     """Yield why the estimates are not yet one value over all sites."""
-    from gosta.net.node.page import GOOD_STATES
+    from gosta.net.node.status_text import GOOD_STATES
 
     partial = [status.node for status in statuses if status.missing]
     if partial and any(status.sums is not None for status in statuses):
@@ -340,24 +340,15 @@ def _problems(views: Sequence[View], statuses: Sequence[Status]) -> Iterator[str
 
 
 def _text(status: Status, folder: Path) -> str:
-    from gosta.net.node import page
+    """Return the status of one node: values, then tables, then events."""
+    from gosta.net.node import status_text
 
-    results = page.results(status)
-    parts = [
-        terminal.definitions(_lines(list(page.summary(status)), folder)),
-        terminal.columns(_fitting(results)) if results else "",
-        *map(terminal.columns, page.curves(status)),
-        terminal.columns(page.neighbours(status)),
-        terminal.columns(page.rejections(status)) if status.rejections else "",
-        terminal.definitions(page.events(status)),
-    ]
+    parts = [terminal.definitions(_lines(list(status_text.summary(status)), folder))]
+    for table in status_text.tables(status):
+        dispensable = [name for name in SUMS_DISPENSABLE if name in table[0]]
+        parts.append(terminal.columns(terminal.drop_columns(table, dispensable, None)))
+    parts.append(terminal.definitions(status_text.events(status)))
     return f"{status.node}\n" + "\n\n".join(filter(None, parts))
-
-
-def _fitting(results: Sequence[Sequence[str]]) -> list[list[str]]:
-    return terminal.drop_columns(
-        results, [name for name in SUMS_DISPENSABLE if name in results[0]], None
-    )
 
 
 def _lines(entries: Sequence[tuple[str, str]], folder: Path) -> Iterator[tuple[str, str]]:

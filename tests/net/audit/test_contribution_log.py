@@ -25,9 +25,9 @@ from gosta.net.deploy import check, plan
 from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import View, read_status
 from gosta.net.deploy.site_log import parse_lines
-from gosta.net.node import sum_page
+from gosta.net.node import status_text
 from gosta.net.node.metrics import StatusCollector
-from gosta.net.node.page import page
+from gosta.net.node.pages import page
 from gosta.net.storage.contributions import find_break
 from gosta.private.settings import PrivateSettings
 
@@ -220,7 +220,7 @@ def test_results_with_noise_and_curves(net: Path) -> None:
         status.sums, law="laplace", results=(noisy, curve, curve._replace(is_certified=True))
     )
     status = replace(status, sums=sums)
-    table, (about, certain) = sum_page.results(sums, 0.95), sum_page.curves(sums)
+    table, (about, certain) = status_text.results(status), status_text.curves(status)
     assert table[0] == (
         "statistic",
         "rows of",

@@ -12,7 +12,7 @@ from ports import free
 from processes import Processes
 
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
-from gosta.net.node.source import read_source
+from gosta.net.node.source import read_row_source
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Shown
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
         tmp_path / "node.toml",
         NodeConfig(Task("0" * 16, "auc", encoded_columns=2), settings, {"node-1": ""}),
     )
-    data = read_source(read_node(tmp_path / "node.toml"), tmp_path).data_digest
+    data = read_row_source(read_node(tmp_path / "node.toml"), tmp_path).data_digest
     journal = Journal(tmp_path / "journal.sqlite")
     journal.check_owner("node-0")
     journal.append([], [Shown("earlier", "node-1", 0, 1, 1)])

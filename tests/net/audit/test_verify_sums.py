@@ -28,8 +28,8 @@ from sum_network import OPEN_POLICY, SumNetwork
 from gosta.net.audit import recompute, verify_sums
 from gosta.net.audit.findings import Finding
 from gosta.net.members import Keyring
-from gosta.net.node.stopped import load_sum_peer
-from gosta.net.node.sum_source import SumSource
+from gosta.net.node.restore import load_peer
+from gosta.net.node.source import SumSource
 from gosta.net.protocol import statements
 from gosta.net.protocol.pool import Pool
 from gosta.net.protocol.records import LogEntry, Released
@@ -1134,7 +1134,9 @@ def test_processes_with_noise(net: Path, gosta_: Any) -> None:
 def test_another_report_in_the_journals(net: Path, gosta_: Any) -> None:
     """All nodes have a report with another AUC in their journals."""
     for name in ("node-0", "node-1", "node-2"):
-        _, peer = load_sum_peer(net / name)
+        _, peer, journal = load_peer(net / name)
+        journal.close()
+        assert isinstance(peer, SumPeer)
         assert peer.report is not None
         results = (peer.report.results[0]._replace(value=(0.05,)),)
         with contextlib.closing(Journal(net / name / "journal.sqlite")) as journal:

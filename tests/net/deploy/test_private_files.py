@@ -24,9 +24,8 @@ from gosta.net.deploy.policies import Budget, budget_of, policy_for, policy_text
 from gosta.net.deploy.query import View
 from gosta.net.deploy.shared_settings import round_centres, round_range
 from gosta.net.members import read_list
-from gosta.net.node.rows import layout_of, read_rows
+from gosta.net.node.rows import layout_of, read_rows, subject_of
 from gosta.net.node.source import fingerprint
-from gosta.net.node.subject import subject_of
 from gosta.private.policy import Past, Policy, Rules, read_policy, verdict_to_join
 from gosta.private.settings import PrivateSettings
 

@@ -27,8 +27,9 @@ from gosta.net import addresses
 from gosta.net.deploy import query
 from gosta.net.deploy.query import View
 from gosta.net.node import pages
-from gosta.net.node.page import neighbours, page
+from gosta.net.node.pages import page
 from gosta.net.node.status import OWN_STATES, STATES, Status
+from gosta.net.node.status_text import neighbours
 from gosta.net.protocol import messages as wire
 from gosta.net.transport.base import REJECTION_REASONS
 from gosta.runtime import http as server

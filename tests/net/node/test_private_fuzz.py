@@ -16,10 +16,9 @@ from gosta.cli.main import main
 from gosta.errors import GostaError
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.node import service
-from gosta.net.node.credentials import load_credentials
-from gosta.net.node.lists import ListFolder
+from gosta.net.node.credentials import ListFolder, load_credentials
 from gosta.net.node.reload import FileWatcher
-from gosta.net.node.sums import SumNode
+from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.storage.contributions import write_head
 from gosta.net.storage.journal import Journal

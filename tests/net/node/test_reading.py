@@ -16,8 +16,7 @@ from reloading_site import Site
 
 from gosta.errors import InputError
 from gosta.net.config import NODE_FILE, NodeConfig, NodeSettings, Task, read_node, write
-from gosta.net.node.source import read_source
-from gosta.net.node.sum_source import read_sum_source
+from gosta.net.node.source import read_row_source, read_sum_source
 
 RNG = np.random.default_rng(2)
 FRAME = pd.DataFrame(
@@ -48,7 +47,7 @@ def test_files_are_read_as_the_options_of_init_say(run: Any, tmp_path: Path) -> 
     assert init(run, tmp_path / "net", *GERMAN)[0] == 0
     node = tmp_path / "net" / "node-0"
     write_german(node / "data.csv")
-    found = read_source(read_node(node / NODE_FILE), node).estimand.x
+    found = read_row_source(read_node(node / NODE_FILE), node).estimand.x
     np.testing.assert_array_equal(found[:, 0], FRAME["größe"])
     assert "ok       rows: 20 rows" in run("check", node)[1]
     new = tmp_path / "new.csv"
@@ -107,7 +106,7 @@ def test_excel_and_doubts_about_the_first_line(run: Any, tmp_path: Path) -> None
     assert (doubt["level"], doubt["text"]) == ("warning", "may not be read as it is meant")
     (node / NODE_FILE).write_text(text.replace('header = "auto"', 'header = "yes"\nsheet = "new"'))
     np.testing.assert_array_equal(
-        read_source(read_node(node / NODE_FILE), node).estimand.x[:, 0], FRAME["größe"]
+        read_row_source(read_node(node / NODE_FILE), node).estimand.x[:, 0], FRAME["größe"]
     )
     assert "warning  data" not in run("check", node)[1]
 

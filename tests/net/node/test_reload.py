@@ -15,7 +15,7 @@ from gosta.errors import InputError
 from gosta.net.agreements import add_agreement
 from gosta.net.config import Task, read_node, write
 from gosta.net.node.reload import STABLE_POLLS, UNFINISHED_POLLS, stat_file
-from gosta.net.node.source import read_source
+from gosta.net.node.source import read_row_source
 
 
 @pytest.fixture
@@ -128,9 +128,9 @@ def test_a_node_does_not_start_without_a_policy(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").unlink()
     config = read_node(site.toml)
     with pytest.raises(InputError, match="is missing, and without it nothing leaves this site"):
-        read_source(config, tmp_path)
+        read_row_source(config, tmp_path)
     assert (
-        len(read_source(config, tmp_path, has_key=False).estimand.x) == 2
+        len(read_row_source(config, tmp_path, has_key=False).estimand.x) == 2
     )  # to check what it did earlier
 
 

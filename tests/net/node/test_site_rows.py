@@ -13,7 +13,7 @@ from gosta.errors import InputError
 from gosta.net.config import Task
 from gosta.net.members import OpenTrust
 from gosta.net.node.rows import read_rows
-from gosta.net.node.source import Source
+from gosta.net.node.source import RowSource
 from gosta.statistics import find
 
 CLASSES: dict[str, Any] = {"label": "ill", "classes": ("no", "yes")}
@@ -176,4 +176,4 @@ def test_a_failing_kernel_is_reported(tmp_path: Path) -> None:
     )
     odd = Task("0" * 16, "own.py:odd-one", confidence_level=0.95, encoded_columns=1)
     with pytest.raises(InputError, match="the kernel fails with NameError"):
-        Source("node-0", odd, np.array([[1.0]]), [], tmp_path, OpenTrust())
+        RowSource("node-0", odd, np.array([[1.0]]), [], tmp_path, OpenTrust())

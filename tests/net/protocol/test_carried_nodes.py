@@ -33,6 +33,7 @@ from gosta.net.node.rows import read_rows
 from gosta.net.node.source import estimand_of
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.checks import Checks
+from gosta.net.protocol.epochs import Moment
 from gosta.net.protocol.messages import Rejected, Seal
 from gosta.net.protocol.peer import Peer
 from gosta.protocols import Protocol
@@ -260,7 +261,7 @@ def test_hostile_luggage_is_declined_and_changes_nothing(
     changed = replace(
         offer, contribution=offer.contribution._replace(payload=change(offer.contribution.payload))
     )
-    steps = second.handle("node-0", wire.decode(wire.encode(changed)), 1.8e9)
+    steps = second.handle("node-0", wire.decode(wire.encode(changed)), Moment(1.8e9, 1.8e9))
     assert wire.decode(next(steps).messages[0][1]) == wire.Decline(offer.id, reason)
     with pytest.raises(Rejected, match=reason) as rejected:
         list(steps)

@@ -12,7 +12,7 @@ from virtual_network import HERE, Fault, VirtualNetwork
 import gosta
 from gosta.net.config import Task
 from gosta.net.members import OpenTrust
-from gosta.net.node.source import Source, fingerprint
+from gosta.net.node.source import RowSource, fingerprint
 
 RNG = np.random.default_rng(11)
 PARTS = [RNG.gamma(2.0, 1.0, (rows, 1)) for rows in (4, 20, 1, 9, 15)]
@@ -219,6 +219,6 @@ def test_a_nodes_own_visitor_as_the_first_one() -> None:
     """Only a hostile neighbour sends that."""
     task = Task("0123456789abcdef", "auc", confidence_level=0.95, encoded_columns=2)
     rows = np.column_stack([RNG.normal(size=20), np.arange(20) % 2 * 2.0 - 1.0])
-    node = Source("node-0", task, rows, ["node-1"], HERE, OpenTrust()).estimator()
+    node = RowSource("node-0", task, rows, ["node-1"], HERE, OpenTrust()).estimator()
     node.exchange("other", node.contribution("other", 1.0), 1.0)
     assert np.isfinite(node.estimates()).all()

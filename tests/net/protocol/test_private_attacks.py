@@ -28,7 +28,7 @@ from spies import (
 from sum_network import SumNetwork
 from virtual_network import START_TIME, MemoryJournal
 
-from gosta.net.node.sums import SumNode
+from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import Moment, Step

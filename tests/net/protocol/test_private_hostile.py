@@ -10,7 +10,7 @@ import pytest
 from fault_schedules import GRAPHS
 from sum_network import SumNetwork
 
-from gosta.net.node.sums import SumNode
+from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step

@@ -12,7 +12,7 @@ from private_schedules import STRICT, strict
 from spies import AUC, NOISY, RNG, SPY, Spy, Words, change_parts, complete, scores
 from sum_network import SumNetwork
 
-from gosta.net.node.sum_source import SumSource
+from gosta.net.node.source import SumSource
 from gosta.private.settings import PrivateSettings
 
 PRIVATE = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)

@@ -16,7 +16,7 @@ from sum_network import SumNetwork
 from virtual_network import MemoryJournal
 
 from gosta.net.members import Keyring
-from gosta.net.node.sums import SumNode
+from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step

@@ -14,7 +14,7 @@ from spies import AUC, SPY, change_parts, complete
 from sum_network import SumNetwork
 from virtual_network import START_TIME, Fault
 
-from gosta.net.node.sums import SumNode
+from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.messages import Signed

@@ -21,6 +21,7 @@ from gosta.net.config import Task
 from gosta.net.members import Keyring, Member, MemberList
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol import messages as wire
+from gosta.net.protocol.epochs import Moment
 from gosta.net.protocol.messages import Rejected
 from gosta.net.protocol.peer import EMPTY, Peer
 from gosta.net.protocol.records import EpochStarted
@@ -222,7 +223,7 @@ def test_contributions_out_of_bounds_are_declined_and_change_nothing(
     message = wire.decode(
         wire.encode(replace(offer, contribution=offer.contribution._replace(**{field: value})))
     )
-    steps = second.handle("node-0", message, NOW)
+    steps = second.handle("node-0", message, Moment(NOW, NOW))
     assert wire.decode(next(steps).messages[0][1]) == wire.Decline(offer.id, reason)
     with pytest.raises(Rejected, match=reason):
         list(steps)
@@ -296,7 +297,7 @@ def test_no_bytes_cause_an_error(data: st.DataObject) -> None:
         if raw:
             raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:
-        for step in peer.handle("node-0", wire.decode(bytes(raw)), NOW):
+        for step in peer.handle("node-0", wire.decode(bytes(raw)), Moment(NOW, NOW)):
             assert not any(isinstance(record, EpochStarted) for record in step.records)
     except Rejected as rejected:
         assert rejected.reason in wire.REASONS

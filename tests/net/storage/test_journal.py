@@ -18,8 +18,8 @@ import pytest
 from gosta.errors import NetworkError
 from gosta.net.config import Task
 from gosta.net.members import OpenTrust
-from gosta.net.node.source import Source
-from gosta.net.protocol.epochs import Identity, Step
+from gosta.net.node.source import RowSource
+from gosta.net.protocol.epochs import Identity, Moment, Step
 from gosta.net.protocol.messages import Announcement, Receipt, Seal, decode
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import (
@@ -56,7 +56,7 @@ def epoch(number: int, reason: str = "") -> EpochStarted:
 
 def exchange(folder: Path, number: int) -> ExchangeCompleted:
     task, rows = Task("0" * 16, "auc", encoded_columns=2), np.array([[1.0, 1.0]])
-    source = Source("node-1", task, rows, [], folder, OpenTrust())
+    source = RowSource("node-1", task, rows, [], folder, OpenTrust())
     return ExchangeCompleted(
         "node-1", number, source.estimator().contribution("node-1", 1.0), Seal(1, b"seal")
     )
@@ -364,7 +364,7 @@ def test_a_restored_peer_equals_the_original(tmp_path: Path) -> None:
     names = ["node-0", "node-1"]
 
     def peer(k: int) -> Peer:
-        source = Source(names[k], task, rows[k], [names[1 - k]], tmp_path, OpenTrust())
+        source = RowSource(names[k], task, rows[k], [names[1 - k]], tmp_path, OpenTrust())
         made = Peer(
             Identity(names[k], task.id, "statistic"), source, [names[1 - k]], OpenTrust(), 0.9
         )
@@ -387,7 +387,9 @@ def test_a_restored_peer_equals_the_original(tmp_path: Path) -> None:
         messages += carry_out(k, both[k].ping(names[1 - k], 0))
         while messages:
             receiver, message = messages.pop(0)
-            for step in both[receiver].handle(names[1 - receiver], decode(message), 1e9):
+            for step in both[receiver].handle(
+                names[1 - receiver], decode(message), Moment(1e9, 1e9)
+            ):
                 messages += carry_out(receiver, step)
         if turn % 7 == 3:
             journals[k].save_snapshot(both[k].snapshot())

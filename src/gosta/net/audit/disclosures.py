@@ -14,7 +14,7 @@ from gosta.net.config import JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.deploy.query import fetch
 from gosta.net.members import MEMBERS_FILE, read_list
 from gosta.net.node import lock
-from gosta.net.node.source import read_source
+from gosta.net.node.source import read_row_source
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Disclosure
 
@@ -57,7 +57,7 @@ def read_site(folder: Path) -> Site:
     """Return the ledger of the node in a folder: from its status page if it is running, else from its journal."""
     config = read_node(folder / NODE_FILE)
     try:
-        data = read_source(config, folder, has_key=False).data_digest
+        data = read_row_source(config, folder, has_key=False).data_digest
     except GostaError:
         data = ""
     has_list = (folder / MEMBERS_FILE).is_file()

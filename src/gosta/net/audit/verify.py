@@ -17,8 +17,8 @@ from gosta.net.audit.findings import Finding, Problems
 from gosta.net.config import Task
 from gosta.net.deploy.network import Network
 from gosta.net.node import lock
+from gosta.net.node.restore import load_peer
 from gosta.net.node.source import fingerprint
-from gosta.net.node.stopped import load_peer
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import Record
 from gosta.views import numbers
@@ -70,18 +70,20 @@ def load_journals(folder: Path) -> Journals:
             raise NetworkError(
                 f"{name} is running, and its journal changes; stop the network first"
             )
-        _, source, peers[name], journal = load_peer(folder / name)
+        _, peer, journal = load_peer(folder / name)
         records[name] = journal.load_epoch()[1]
         journal.close()
-        if source.fingerprint != fingerprint(network.network, folder):
+        if peer.identity.fingerprint != fingerprint(network.network, folder):
             raise NetworkError(
                 f"[network] in {name}/node.toml and in network.toml differ; correct one of them"
             )
-        if peers[name].epoch == 0:
+        assert isinstance(peer, Peer)
+        peers[name] = peer
+        if peer.epoch == 0:
             raise NetworkError(
                 f"{name} has not started an epoch: it ended right after its start, see its log.jsonl"
             )
-        if peers[name].digest != source.digest:
+        if peer.digest != peer.source.digest:
             why = "its files changed after it stopped; restore them, or run the network again first"
             raise NetworkError(
                 f"{name} has other rows, neighbours or settings than in its last epoch: {why}"

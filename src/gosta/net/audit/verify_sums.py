@@ -22,8 +22,8 @@ from gosta.net.audit.verify_contributions import check_statements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.deploy.network import Network
 from gosta.net.deploy.site_log import find_missing, read_log
+from gosta.net.node.restore import load_peer
 from gosta.net.node.source import fingerprint
-from gosta.net.node.stopped import load_sum_peer
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.messages import Announcement
 from gosta.net.protocol.records import LogEntry
@@ -67,14 +67,17 @@ def load_sum_peers(folder: Path) -> tuple[dict[str, SumPeer], dict[str, str]]:
                 f"{name} is running, and its journal changes; stop the network first"
             )
         try:
-            _, peers[name] = load_sum_peer(node.path)
+            _, peer, journal = load_peer(node.path)
+            journal.close()
         except (GostaError, msgspec.MsgspecError) as error:
             unread[name] = f"{name}: {error}"
             continue
-        if peers[name].identity.fingerprint != fingerprint(network.task, folder):
+        if peer.identity.fingerprint != fingerprint(network.task, folder):
             raise NetworkError(
                 f"[network] in {name}/node.toml and in network.toml differ; correct one of them"
             )
+        assert isinstance(peer, SumPeer)
+        peers[name] = peer
     return peers, unread
 
 

@@ -39,11 +39,9 @@ from gosta.net.deploy.terms import row_words
 from gosta.net.limits import SECONDS_PER_EPOCH, UNDECLARED_ROWS
 from gosta.net.members import MemberList
 from gosta.net.node import lock
-from gosta.net.node.credentials import EXPIRY_WARNING
-from gosta.net.node.lists import ListFolder
-from gosta.net.node.rows import layout_of
+from gosta.net.node.credentials import EXPIRY_WARNING, ListFolder
+from gosta.net.node.rows import layout_of, subject_of
 from gosta.net.node.source import fingerprint
-from gosta.net.node.subject import subject_of
 from gosta.net.storage.contributions import find_damage, find_lost
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import CHECK, FORWARDS, Greeting

@@ -12,8 +12,15 @@ import numpy as np
 from gosta.datasets import Data
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
-from gosta.net.node.rows import in_node_words, layout_of, load_table, read_rows, read_table
-from gosta.net.node.subject import columns_of, people_of
+from gosta.net.node.rows import (
+    columns_of,
+    in_node_words,
+    layout_of,
+    load_table,
+    people_of,
+    read_rows,
+    read_table,
+)
 from gosta.private.policy import Policy
 from gosta.sketches.definition import Axis
 from gosta.views import numbers

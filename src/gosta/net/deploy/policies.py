@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gosta.net.config import MIN_SITES, Task
-from gosta.net.node.subject import subject_of
+from gosta.net.node.rows import subject_of
 from gosta.private.accounting import total_epsilon
 from gosta.private.policy import POLICY_FILE, Rules
 from gosta.private.settings import RELEASES_IN_BUDGET

@@ -19,8 +19,8 @@ from gosta.errors import GostaError, InputError
 from gosta.net.addresses import Address, parse
 from gosta.net.config import JOURNAL_FILE, LOCK_FILE, NETWORK_FILE, NODE_FILE, NodeConfig
 from gosta.net.deploy.network import Network, NodeFolder, is_network, task_of
+from gosta.net.node.restore import status_from_journal
 from gosta.net.node.status import Status
-from gosta.net.node.stopped import status_from_journal
 from gosta.net.protocol.report import relative_distance
 
 TIMEOUT_SECONDS = 2.0

@@ -1,39 +1,31 @@
-"""A node's certificate, key and member list: read and checked at its start, and again when they change."""
+"""A node's certificate, key and member list: read and checked, and passed on to neighbours."""
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography.x509 import load_pem_x509_certificates
 
-from gosta.errors import GostaError, InputError, NetworkError
+from gosta.errors import InputError, NetworkError
+from gosta.net import members
 from gosta.net.addresses import certificate_name
 from gosta.net.config import NodeConfig
 from gosta.net.members import (
-    ACCEPTED_FILE,
+    CONFLICT_FILE,
     MEMBERS_FILE,
+    PROPOSED_FILE,
     Keyring,
     dns_names,
     key_of,
     read_keyring,
     read_list,
 )
-from gosta.net.node.base import Log
-from gosta.net.node.node import Node
-from gosta.net.node.reload import stat_file
-from gosta.net.node.source import Source, fingerprint
-from gosta.net.node.sum_source import SumSource
-from gosta.net.node.sums import SumNode
-from gosta.net.transport.tcp import TcpTransport
+from gosta.net.node.contact import Log
+from gosta.net.node.source import fingerprint
 from gosta.net.transport.tls import TlsFiles, load_certificate
 
-CREDENTIAL_FILES = ("cert.pem", "key.pem", "ca.pem", MEMBERS_FILE, ACCEPTED_FILE)
-EXPIRY_WARNING = timedelta(days=30)
-RELOAD_SECONDS = (
-    86_400.0  # between reloads though nothing has changed, to warn of certificates that expire
-)
+EXPIRY_WARNING = timedelta(days=30)  # before a certificate ends
 
 
 def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFiles, Keyring]:
@@ -93,45 +85,65 @@ def certificate_ends(folder: Path) -> dict[str, float]:
     }
 
 
-class CredentialWatcher:
-    """Reloads the credentials of a running node when their files change.
+class ListFolder:
+    """The member lists in a node's folder."""
 
-    The files of a bundle are written one after the other: they are read once nothing has changed between two calls.
-    """
+    def __init__(self, folder: Path, network: str, log: Log) -> None:
+        self._folder, self._network, self._log = folder, network, log
 
-    def __init__(
-        self, node: Node | SumNode, transport: TcpTransport, folder: Path, log: Log
-    ) -> None:
-        self._node, self._transport, self._folder, self._log = node, transport, folder, log
-        self._loaded = self._seen = self._stat_files()
-        self._loaded_at = time.monotonic()
-
-    def poll(self) -> None:
-        last, self._seen = self._seen, self._stat_files()
-        is_due = self._seen != self._loaded or time.monotonic() - self._loaded_at > RELOAD_SECONDS
-        if not is_due or self._seen != last:
-            return
-        self._loaded, self._loaded_at = self._seen, time.monotonic()
-        self._node.credentials_error = ""
+    def content(self) -> bytes:
+        """Return the list that this node has accepted, as a file; empty if it cannot be read."""
         try:
-            self._reload()
-        except GostaError as error:
-            self._node.credentials_error = str(error)
-            self._log("reload failed", reason=str(error))
+            return (self._folder / MEMBERS_FILE).read_bytes()
+        except OSError:
+            return b""
 
-    def _reload(self) -> None:
-        config, peer = self._node.config, self._node.peer
-        tls, keyring = load_credentials(self._folder, config, self._log)
-        self._transport.reload_tls(tls, keyring.list)
-        self._node.certificate_ends = certificate_ends(self._folder)
-        if peer.is_withdrawn:  # its rows are read again when they are back
-            peer.trust = keyring
-        else:
-            assert isinstance(peer.source, Source | SumSource)
-            self._node.change(config, peer.source.with_trust(keyring))  # type: ignore[arg-type]
-        self._log(
-            "credentials reloaded", member_list=keyring.list.serial, members=len(keyring.members)
+    def proposed(self, serial: int) -> int:
+        """Return the serial number of a list that waits to be accepted, if it is newer than a given one; else 0."""
+        try:
+            found = members.read_list(self._folder / PROPOSED_FILE).list.serial
+        except InputError:
+            return 0
+        return found if found > serial else 0
+
+    def propose(self, content: bytes, serial: int, digest: bytes) -> None:
+        """Write a list that is newer than a serial number to the folder, where the operator can accept it.
+
+        One with the same serial number and another digest is kept as evidence: see `conflict`. Raises `InputError` if
+        the coordinator has not signed it.
+        """
+        signed, path = members.parse_list(content), self._folder / PROPOSED_FILE
+        if signed.list.serial > max(serial, self.proposed(serial)):
+            members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
+            members.write_list(path, signed)
+            self._log(
+                "member list proposed",
+                serial=signed.list.serial,
+                accept=f"gosta node accept {self._folder}",
+            )
+        elif signed.list.serial == serial and members.digest_of(signed.list) != digest:
+            members.verify_list(signed, (self._folder / "ca.pem").read_bytes(), self._network)
+            members.write_list(self._folder / CONFLICT_FILE, signed)
+
+    def conflict(self, serial: int, digest: bytes) -> str:
+        """Return why the accepted list cannot be trusted: the coordinator signed another one with its serial number.
+
+        Then sites may see different members, with keys that are not theirs. Empty: there is no evidence of that.
+        """
+        try:
+            other = members.read_list(self._folder / CONFLICT_FILE).list
+        except InputError:
+            return ""
+        if other.serial != serial or members.digest_of(other) == digest:
+            return ""
+        return (
+            f"the coordinator signed two member lists with the serial number {serial}, this site's and that in "
+            f"{CONFLICT_FILE}; nothing is contributed until it signs a new one: compare fingerprints with other sites"
         )
 
-    def _stat_files(self) -> list[tuple[int, int]]:
-        return [stat_file(self._folder / name) for name in CREDENTIAL_FILES]
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the accepted list, as sites compare it on the phone; empty if it cannot be read."""
+        try:
+            return members.list_fingerprint(members.read_list(self._folder / MEMBERS_FILE).list)
+        except InputError:
+            return ""

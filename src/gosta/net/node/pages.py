@@ -1,4 +1,4 @@
-"""The HTTP server of a node: an HTML page, its status and logs as JSON, metrics for Prometheus, and its health."""
+"""The HTTP server of a node: an HTML page, its status and logs as JSON, metrics, and its health."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from gosta.net import addresses
+from gosta.net.node import status_text
 from gosta.net.node.metrics import StatusCollector
-from gosta.net.node.page import page
-from gosta.net.node.status import Status
+from gosta.net.node.status import STATES, Status
 from gosta.net.storage.journal import Journal
 from gosta.runtime.http import TEXT, Response, Server
+from gosta.views import html
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+REFRESH_SECONDS = 2  # after which a browser reloads the page
 
 
 class Pages(Server):
@@ -45,14 +47,24 @@ class Pages(Server):
 
     def _contributions(self) -> Response:
         log = [] if self._journal is None else self._journal.contributions()
-        return Response("".join(f"{one.line()}\n" for one in log).encode(), "application/jsonl")
+        return Response("".join(f"{entry.line()}\n" for entry in log).encode(), "application/jsonl")
 
     def _health(self) -> Response:
         """Return whether the node runs and can write its journal."""
         error = self._status().disk_error
-        return (
-            Response(f"disk error: {error}\n".encode(), TEXT, 503) if error else Response(b"ok\n")
-        )
+        if error:
+            return Response(f"disk error: {error}\n".encode(), TEXT, 503)
+        return Response(b"ok\n")
+
+
+def page(status: Status) -> str:
+    """Return the page for browsers: the estimate and its accuracy, then tables and events."""
+    parts = [
+        html.table(status_text.summary(status), titles={"state": STATES.get(status.state, "")}),
+        *(html.table(table, heading=True) for table in status_text.tables(status)),
+        html.table(status_text.events(status)),
+    ]
+    return html.page(status.node, "".join(parts), REFRESH_SECONDS)
 
 
 async def serve(
@@ -61,7 +73,7 @@ async def serve(
     journal: Journal | None = None,
     names: Collection[str] = (),
 ) -> Pages:
-    """Serve a node's pages at an address; `names` are hosts under which clients may ask for them."""
+    """Serve a node's pages at an address; `names` are hosts under which clients may ask."""
     listener = addresses.listen(address, "status_page")
     pages = Pages(status, journal, {addresses.parse(address).host, *names})
     pages.address = addresses.listening_address(listener)

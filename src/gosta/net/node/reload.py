@@ -1,23 +1,26 @@
-"""Reloading a running node's node.toml, policy.toml, agreed.json and data when they change.
+"""Reloading the files of a running node when they change: settings, policy, data, credentials.
 
-A file that is being written is not read: its size and times must have been the same for some polls, and while it is
-read. A file whose content is the one in use is not loaded again. Without a data file, or without a policy that can be
-read and allows what runs, the node withdraws its rows from the network until the file is right again.
+A file that is being written is not read: its size and times must have been the same for some polls,
+and while it is read. A file whose content is the one in use is not loaded again. Without a data
+file, or without a policy that can be read and allows what runs, the node withdraws its rows from
+the network until the file is right again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from pathlib import Path
 
 from gosta.errors import GostaError, NetworkError
 from gosta.net.agreements import AGREED_FILE
 from gosta.net.config import NODE_FILE, read_node
-from gosta.net.node.base import Log
+from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE
+from gosta.net.node.contact import Log
+from gosta.net.node.credentials import certificate_ends, load_credentials
 from gosta.net.node.node import Node
 from gosta.net.node.source import check_policy, read_source
-from gosta.net.node.sum_source import read_sum_source
-from gosta.net.node.sums import SumNode
+from gosta.net.transport.tcp import TcpTransport
 from gosta.private.policy import POLICY_FILE, read_policy
 
 # Settings of [node] whose changes need a restart.
@@ -32,33 +35,36 @@ FIXED_SETTINGS = (
     "keep_exchanges",
     "secure_delete",
 )
-STABLE_POLLS = 2  # at which files must be the same before they are read,
-# and if the last line of a text file has no end, as in the middle of writing it
-UNFINISHED_POLLS = 10
+CREDENTIAL_FILES = ("cert.pem", "key.pem", "ca.pem", MEMBERS_FILE, ACCEPTED_FILE)
 TEXT_SUFFIXES = (".csv", ".tsv", ".toml")
+# Files are read when they have been the same for these polls,
+STABLE_POLLS = 2
+# or for these if the last line of a text file has no end, as in the middle of writing it.
+UNFINISHED_POLLS = 10
+# Credentials are read again after a day, though nothing changed, to warn of their end.
+RELOAD_SECONDS = 86_400.0
 MISSING = (0, 0)  # size and time of a file that is not there
 
 
 class FileWatcher:
     """Compares a node's files with those that it uses."""
 
-    def __init__(self, node: Node | SumNode, folder: Path, log: Log) -> None:
+    def __init__(self, node: Node, folder: Path, log: Log) -> None:
         self._node, self._folder, self._log = node, folder, log
         self._data = node.config.node.data  # as the last node.toml says
-        self._found = self._handled = self._stat_files()
+        self._seen = self._handled = self._stat_files()
         self._polls = 0  # at which the files were as they are
         self._used = self._digests()
 
     def poll(self) -> None:
-        """Reload the node's files if they changed and are complete; if they are invalid, keep the old ones."""
-        found = self._stat_files()
-        self._polls = self._polls + 1 if found == self._found else 1
-        self._found = found
-        if found == self._handled or self._polls < (
-            STABLE_POLLS if self._has_ended() else UNFINISHED_POLLS
-        ):
+        """Reload files that changed and are complete; if they are invalid, keep the old ones."""
+        now = self._stat_files()
+        self._polls = self._polls + 1 if now == self._seen else 1
+        self._seen = now
+        needed = STABLE_POLLS if self._has_ended() else UNFINISHED_POLLS
+        if now == self._handled or self._polls < needed:
             return
-        self._handled = found
+        self._handled = now
         try:
             self._node.reload_error = self._reload()
         except (GostaError, OSError) as error:
@@ -79,33 +85,30 @@ class FileWatcher:
         self._check_policy()
         new, old = read_node(self._folder / NODE_FILE), node.config
         self._data = new.node.data
-        if new.network != old.network or any(
-            getattr(new.node, f) != getattr(old.node, f) for f in FIXED_SETTINGS
-        ):
+        has_fixed = all(getattr(new.node, f) == getattr(old.node, f) for f in FIXED_SETTINGS)
+        if new.network != old.network or not has_fixed:
             return f"restart the node: [network] changed, or one of {', '.join(FIXED_SETTINGS)}"
-        source = (
-            read_source(new, self._folder)
-            if isinstance(node, Node)
-            else read_sum_source(new, self._folder)
-        )
+        source = read_source(new, self._folder)
         if source.fingerprint != node.peer.identity.fingerprint:
-            return "restart the node: a file that the statistic needs has changed; all sites need the same"
-        # before the node uses them: rows that the statistic cannot take are an error
+            why = "a file that the statistic needs has changed; all sites need the same"
+            return f"restart the node: {why}"
+        # Before the node uses them: rows that the statistic cannot take are an error.
         rows = source.rows
         if self._digests() != digests and self._data == data:
             self._handled = ()  # they changed meanwhile: again later
             return ""
-        node.change(new, source)  # type: ignore[arg-type]
+        node.change(new, source)
         self._used, self._handled = self._digests(), self._stat_files()
         self._log("reloaded", neighbours=sorted(new.neighbours), rows=rows)
         return ""
 
     def _check_policy(self) -> None:
-        """Withdraw the rows if there is no policy that can be read, or if it forbids that they leave the site."""
+        """Withdraw the rows unless a policy can be read, which allows that they leave the site."""
+        task = self._node.config.network
         try:
             read_policy(self._folder)
-            if isinstance(self._node, Node):
-                check_policy(self._node.config.network, self._folder)
+            if task.private is None:  # of private sums, the peer asks the policy in each epoch
+                check_policy(task, self._folder)
         except GostaError as error:
             self._node.withdraw()
             raise NetworkError(f"withdrawn: {error}") from None
@@ -114,29 +117,72 @@ class FileWatcher:
         return [self._folder / name for name in sorted({self._data, self._node.config.node.data})]
 
     def _files(self) -> list[Path]:
-        own = (NODE_FILE, POLICY_FILE, AGREED_FILE)
-        return [*(self._folder / name for name in own), *self._data_files()]
+        names = (NODE_FILE, POLICY_FILE, AGREED_FILE)
+        return [*(self._folder / name for name in names), *self._data_files()]
 
     def _stat_files(self) -> tuple[tuple[Path, int, int], ...]:
         return tuple((file, *stat_file(file)) for file in self._files())
 
     def _has_ended(self) -> bool:
-        changed = [file for file, *stat in self._found if (file, *stat) not in self._handled]
+        changed = [file for file, *stat in self._seen if (file, *stat) not in self._handled]
         return all(_has_line_end(file) for file in changed if file.suffix in TEXT_SUFFIXES)
 
     def _digests(self) -> dict[Path, bytes]:
         return {file: _digest(file) for file in self._files()}
 
 
+class CredentialWatcher:
+    """Reloads the credentials of a running node when their files change.
+
+    The files of a bundle are written one after the other: they are read once nothing has changed
+    between two polls.
+    """
+
+    def __init__(self, node: Node, transport: TcpTransport, folder: Path, log: Log) -> None:
+        self._node, self._transport, self._folder, self._log = node, transport, folder, log
+        self._loaded = self._seen = self._stat_files()
+        self._loaded_at = time.monotonic()
+
+    def poll(self) -> None:
+        """Load credentials that changed; if they are invalid, keep the old ones."""
+        last, self._seen = self._seen, self._stat_files()
+        is_due = self._seen != self._loaded or time.monotonic() - self._loaded_at > RELOAD_SECONDS
+        if not is_due or self._seen != last:
+            return
+        self._loaded, self._loaded_at = self._seen, time.monotonic()
+        self._node.credentials_error = ""
+        try:
+            self._reload()
+        except GostaError as error:
+            self._node.credentials_error = str(error)
+            self._log("reload failed", reason=str(error))
+
+    def _reload(self) -> None:
+        config, peer = self._node.config, self._node.peer
+        tls, keyring = load_credentials(self._folder, config, self._log)
+        self._transport.reload_tls(tls, keyring.list)
+        self._node.certificate_ends = certificate_ends(self._folder)
+        if peer.is_withdrawn:  # its rows are read again when they are back
+            peer.trust = keyring
+        else:
+            self._node.change(config, peer.source.with_trust(keyring))
+        self._log(
+            "credentials reloaded", member_list=keyring.list.serial, members=len(keyring.members)
+        )
+
+    def _stat_files(self) -> list[tuple[int, int]]:
+        return [stat_file(self._folder / name) for name in CREDENTIAL_FILES]
+
+
 def stat_file(file: Path) -> tuple[int, int]:
     """Return a file's size, and when it was changed last, or who may read it."""
     try:
-        found = file.stat()
+        stat = file.stat()
     except FileNotFoundError:
         return MISSING
     except OSError as error:
         return -1, error.errno or 0
-    return found.st_size, max(found.st_mtime_ns, found.st_ctime_ns)
+    return stat.st_size, max(stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 def _has_line_end(file: Path) -> bool:

@@ -1,7 +1,7 @@
-"""Requests of the operator to a running node for a new epoch: a file in its folder, which it answers with another.
+"""Requests of the operator to a running node for a new epoch: files in its folder.
 
-Whoever can write to a node's folder can do everything in its name already, so that requests need no other permission,
-no port and no password.
+The node answers a file with another. Whoever can write to a node's folder can do everything in its
+name already, so that requests need no other permission, no port and no password.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from pathlib import Path
 import msgspec
 
 from gosta.errors import InputError, NetworkError
-from gosta.net.node.base import BaseNode, Log
+from gosta.net.node.contact import Log
+from gosta.net.node.node import Node
 from gosta.runtime.files import write_atomically
 
 REQUEST_FILE, ANSWER_FILE = "epoch-request", "epoch-answer"
 MAX_BYTES = 4096  # of either file
 ID_BYTES = 8  # of a request, drawn at random and written in hexadecimal digits
-# of the operator's command; a node looks for requests every second
-POLL_SECONDS, TIMEOUT_SECONDS = (0.05, 10.0)
+POLL_SECONDS = 0.05  # between two looks of the operator's command at the answer
+TIMEOUT_SECONDS = 10.0  # of that command; a node looks for requests every second
 
 
 class Answer(msgspec.Struct, frozen=True):
+    """The answer to a request."""
+
     id: str  # of the request
     epoch: int  # that the node is in
     refusal: str = ""  # why it started none; empty: it did
@@ -36,12 +39,13 @@ class Answer(msgspec.Struct, frozen=True):
 class RequestWatcher:
     """Starts epochs of a running node on request."""
 
-    def __init__(self, node: BaseNode, folder: Path, log: Log) -> None:
+    def __init__(self, node: Node, folder: Path, log: Log) -> None:
         self._node, self._folder, self._log = node, folder, log
         with contextlib.suppress(OSError):
-            (folder / REQUEST_FILE).unlink(missing_ok=True)  # of a time when nobody could answer it
+            (folder / REQUEST_FILE).unlink(missing_ok=True)  # from when nobody could answer it
 
     def poll(self) -> None:
+        """Answer a request if there is one."""
         path = self._folder / REQUEST_FILE
         try:
             content = _read(path)
@@ -60,19 +64,23 @@ class RequestWatcher:
 
 
 def request_epoch(folder: Path, name: str) -> int:
-    """Ask the running node in a folder to start an epoch, and return its number; raise `NetworkError` if it refuses."""
-    request, answer, id = folder / REQUEST_FILE, folder / ANSWER_FILE, secrets.token_hex(ID_BYTES)
+    """Ask the running node in a folder to start an epoch, and return its number.
+
+    Raises `NetworkError` if the node refuses, or does not answer.
+    """
+    request, answer = folder / REQUEST_FILE, folder / ANSWER_FILE
+    id = secrets.token_hex(ID_BYTES)
     write_atomically(request, id)
     deadline = time.monotonic() + TIMEOUT_SECONDS
     try:
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError, msgspec.DecodeError):
-                found = msgspec.json.decode(_read(answer), type=Answer)
-                if found.id == id:
+                content = msgspec.json.decode(_read(answer), type=Answer)
+                if content.id == id:
                     answer.unlink()
-                    if found.refusal:
-                        raise NetworkError(f"{name} starts no epoch now: {found.refusal}")
-                    return found.epoch
+                    if content.refusal:
+                        raise NetworkError(f"{name} starts no epoch now: {content.refusal}")
+                    return content.epoch
             time.sleep(POLL_SECONDS)
     finally:
         request.unlink(missing_ok=True)

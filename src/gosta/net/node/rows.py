@@ -1,4 +1,4 @@
-"""Reading a node's rows from its data file, in the form that the kernel takes."""
+"""Read a site's rows from its data file, and describe to its policy what is asked of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
@@ -17,11 +18,15 @@ from gosta.datasets.tables import DEFAULT, Format
 from gosta.errors import DataError, GostaError, InputError, shorten
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROW_VALUE
+from gosta.private.accounting import Spent
+from gosta.private.noise import choose_noise
+from gosta.private.policy import Mode, Subject
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Layout, make_layout
 from gosta.statistics.definition import Statistic
 from gosta.statistics.joint import Member, choose, encode
+from gosta.statistics.references import parse_references
 
 NODE_HINT = "set drop_missing = true under [network] in node.toml to leave those rows out"
 
@@ -240,3 +245,51 @@ def _with_made_up_rows(data: Data, same_classes: bool) -> Data:
             [own, own, other[:1]] if same_classes else [own, other]
         )
     return dataclasses.replace(data, columns=columns)
+
+
+def columns_of(task: Task) -> tuple[str, ...]:
+    """Return the columns that a network of rows names: of statistics, weights, label and score."""
+    statistics = parse_references(task.statistic)
+    own = [column for chosen in statistics for column in (*chosen.columns, chosen.weights)]
+    return tuple(filter(None, dict.fromkeys([*task.columns, *own, task.label, task.score])))
+
+
+def subject_of(
+    task: Task, rows: int, people: int | None, sites: int, rows_per_person: int = 1
+) -> Subject:
+    """Return what a site is asked to take part in, for its policy to decide about.
+
+    `rows` and `people` are this site's numbers, `sites` is the number of all sites together.
+    """
+    if task.private is None:
+        names = tuple(chosen.name.partition("@")[0] for chosen in parse_references(task.statistic))
+        return Subject("rows", names, columns_of(task), rows=rows, people=people)
+    layout, spent = layout_of(task), list[Spent]()
+    if task.private.epsilon is not None:
+        # The layout of a second round, if there is one; where its edges are does not matter here.
+        second = layout.following(np.ones(layout.size))
+        for round_ in filter(None, (layout, second)):
+            noise = choose_noise(task.private, round_, sites)
+            spent.append(Spent(noise.law, noise.epsilon, noise.delta, rows_per_person))
+    names = tuple(part.partition(":")[0].strip() for part in task.statistic.split(","))
+    mode: Mode = "noisy" if spent else "private"
+    return Subject(
+        mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, tuple(spent)
+    )
+
+
+def people_of(data: Data, layout: Layout, person: str) -> NDArray[np.object_]:
+    """Return whose row each row of a table is, from the column of persons in the policy."""
+    if person not in data.columns:
+        raise DataError(
+            f"{data.name} has no column {person!r}, which policy.toml calls person; "
+            "name another one there"
+        )
+    people: NDArray[np.object_] = data.columns[person].astype(object)
+    counted = people[layout.complete_rows(data)].tolist()
+    if any(name is None or name != name for name in counted):  # NaN differs from itself
+        raise DataError(
+            f"{data.name}: column {person!r} has missing values, so that people cannot be "
+            "counted; fill them in"
+        )
+    return people

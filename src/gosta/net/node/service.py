@@ -1,17 +1,19 @@
-"""A node as a process: sockets, signals, log."""
+"""A node as a process: sockets, signals, log, and what it tells a service manager."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import signal
+import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import msgspec
 
@@ -19,18 +21,17 @@ from gosta.errors import NetworkError
 from gosta.net.addresses import parse
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
 from gosta.net.node import lock, pages
-from gosta.net.node.base import Log
-from gosta.net.node.credentials import CredentialWatcher, certificate_ends, load_credentials
-from gosta.net.node.lists import ListFolder
+from gosta.net.node.contact import Log
+from gosta.net.node.credentials import ListFolder, certificate_ends, load_credentials
 from gosta.net.node.log_file import LogRotation
 from gosta.net.node.node import Node
-from gosta.net.node.notify import Notifier
-from gosta.net.node.reload import FileWatcher
+from gosta.net.node.reload import CredentialWatcher, FileWatcher
 from gosta.net.node.requests import RequestWatcher
-from gosta.net.node.source import read_source
-from gosta.net.node.stopped import restore_peer, restore_sum_peer
-from gosta.net.node.sum_source import read_sum_source
-from gosta.net.node.sums import SumNode
+from gosta.net.node.restore import restore_peer
+from gosta.net.node.row_node import RowNode
+from gosta.net.node.source import read_row_source, read_sum_source
+from gosta.net.node.status import Status
+from gosta.net.node.sum_node import SumNode
 from gosta.net.storage.contributions import find_damage
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
@@ -39,9 +40,13 @@ POLL_SECONDS = 1.0  # between checks for changed files
 GOODBYE_SECONDS = 0.1  # for signatures of neighbours that stop at the same time
 STOP_TIMEOUT_SECONDS = 2.0  # for the exchange under way before the node stops
 LINK_CHECK_SECONDS = 60.0  # between checks of the neighbours' certificates
+SOCKET_VARIABLE = "NOTIFY_SOCKET"  # names the socket of the service manager
 
-Watcher = FileWatcher | CredentialWatcher | RequestWatcher | LogRotation
-AnyNode = Node | SumNode
+
+class Watcher(Protocol):
+    """Something that is looked after every second while a node runs."""
+
+    def poll(self) -> None: ...
 
 
 def run(folder: Path) -> None:
@@ -86,8 +91,8 @@ async def _run(folder: Path) -> None:
             watchers: list[Watcher] = [
                 FileWatcher(node, folder, log),
                 RequestWatcher(node, folder, log),
+                LogRotation(folder),
             ]
-            watchers.append(LogRotation(folder))
             if keyring:
                 watchers.insert(0, CredentialWatcher(node, transport, folder, log))
             await _until_signal(node, watchers, Notifier(node.status, log))
@@ -102,30 +107,28 @@ async def _run(folder: Path) -> None:
 
 def _make_node(
     config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop, log: Log
-) -> tuple[AnyNode, Journal]:
+) -> tuple[Node, Journal]:
     """Restore a node from its folder."""
-    settings, path = config.node, folder / JOURNAL_FILE
-    if config.network.private is not None:
-        sums = read_sum_source(config, folder)
-        # Secret keys of earlier epochs must not be found on the disk.
-        # Nor may a loss of power make the node say two different things, or forget what it spent.
-        journal = Journal(path, durable=True, keep_exchanges=0, secure_delete=True)
-        peer = restore_sum_peer(config, sums, journal)
-        head = folder / HEAD_FILE
-        if damage := find_damage(head, journal.contributions()):
-            journal.close()
-            hint = f"put back the last one; or move it and {head} away, and what this site contributed is forgotten"
-            raise NetworkError(
-                f"journal {path} is not this site's last one: its log of contributions {damage}; {hint}"
-            )
-        return SumNode(config, peer, journal, loop, random.Random(), log, head=head), journal
-    source, keep = read_source(config, folder), settings.keep_exchanges
-    journal = Journal(
-        path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete
-    )
-    return Node(
-        config, restore_peer(config, source, journal), journal, loop, random.Random(), log
-    ), journal
+    settings, path, rng = config.node, folder / JOURNAL_FILE, random.Random()
+    if config.network.private is None:
+        source, keep = read_row_source(config, folder), settings.keep_exchanges
+        journal = Journal(
+            path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete
+        )
+        return RowNode(
+            config, restore_peer(config, source, journal), journal, loop, rng, log
+        ), journal
+    sums = read_sum_source(config, folder)
+    # Secret keys of earlier epochs must not be found on the disk. Nor may a loss of power make
+    # the node say two different things, or forget what it spent.
+    journal = Journal(path, durable=True, keep_exchanges=0, secure_delete=True)
+    peer, head = restore_peer(config, sums, journal), folder / HEAD_FILE
+    if damage := find_damage(head, journal.contributions()):
+        journal.close()
+        what = f"journal {path} is not this site's last one: its log of contributions {damage}"
+        move = f"or move it and {head} away, and what this site contributed is forgotten"
+        raise NetworkError(f"{what}; put back the last one; {move}")
+    return SumNode(config, peer, journal, loop, rng, log, head=head), journal
 
 
 async def _check_links(transport: TcpTransport) -> None:
@@ -145,7 +148,7 @@ def _boot_id() -> str:
         return f"{psutil.boot_time() // 60:.0f}"
 
 
-async def _until_signal(node: AnyNode, watchers: Sequence[Watcher], notifier: Notifier) -> None:
+async def _until_signal(node: Node, watchers: Sequence[Watcher], notifier: Notifier) -> None:
     """Reload changed files until a signal arrives; then wait for the exchange under way."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -183,3 +186,50 @@ def make_logger(name: str, stream: TextIO) -> Log:
             print(msgspec.json.encode(line).decode(), file=stream, flush=True)
 
     return log
+
+
+class Notifier:
+    """Tells the service manager, if there is one, that a node is ready, runs, or is about to stop.
+
+    Messages are those of systemd (sd_notify), to the socket that NOTIFY_SOCKET names. They are sent
+    from the node's event loop, so that a node that hangs sends none, and a manager with a watchdog
+    (WatchdogSec) starts it anew.
+    """
+
+    def __init__(self, status: Callable[[], Status], log: Log) -> None:
+        self._status, self._log = status, log
+        address = os.environ.get(SOCKET_VARIABLE, "")
+        # The name of an abstract socket begins with @, others are paths.
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
+        self._has_failed = False
+
+    def ready(self) -> None:
+        self._send_state("READY=1")
+
+    def poll(self) -> None:
+        """Say that the node runs."""
+        self._send_state("WATCHDOG=1")
+
+    def stopping(self) -> None:
+        self._send("STOPPING=1")
+
+    def _send_state(self, message: str) -> None:
+        if self._address:
+            now = self._status()
+            sites = f"{now.sites_seen} of {now.sites or now.sites_seen} sites"
+            self._send(f"{message}\nSTATUS={now.state}, {sites}, epoch {now.epoch}")
+
+    def _send(self, message: str) -> None:
+        if not self._address:
+            return
+        try:
+            with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as manager:
+                manager.setblocking(False)
+                manager.connect(self._address)
+                manager.send(message.encode())
+        except BlockingIOError:
+            pass  # the manager is busy: the next message comes in a second
+        except OSError as error:
+            if not self._has_failed:
+                self._has_failed = True
+                self._log("service manager does not answer", reason=error.strerror or str(error))

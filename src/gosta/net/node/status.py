@@ -8,36 +8,42 @@ from typing import Any
 import msgspec
 
 from gosta.net.config import NodeConfig
-from gosta.net.node.rejections import Rejection
+from gosta.net.node.contact import Rejection
+from gosta.net.protocol.epochs import NodePeer
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.report import PartReport, value_of
+from gosta.net.protocol.sum_reasons import explain
+from gosta.net.protocol.sums import SumPeer
+from gosta.private.accounting import total_epsilon
 from gosta.sketches.layout import StratumResult
 
 # What each state of a node means: first those that it is in by itself.
 OWN_STATES = {
     "running": "It exchanges with neighbours.",
-    "converged": "Its expected error is at most until in its node.toml: it offers no exchange, and accepts those of "
-    "others.",
-    "stalled": "It is connected, but has had no exchange for five seconds, or the usual time of twenty exchanges: "
-    "neighbours are silent or busy, or one side rejects what the other sends.",
-    "alone": "All neighbours that answer are in another epoch, and one side does not follow the other; the rejections, "
-    "here and there, have the reason.",
-    "joining": "Private sums: it waits for the sites that have not joined the epoch yet, until the deadline.",
+    "converged": "Its expected error is at most until in its node.toml: it offers no exchange, and "
+    "accepts those of others.",
+    "stalled": "It is connected, but has had no exchange for five seconds, or the usual time of "
+    "twenty exchanges: neighbours are silent or busy, or one side rejects what the other sends.",
+    "alone": "All neighbours that answer are in another epoch, and one side does not follow the "
+    "other; the rejections, here and there, have the reason.",
+    "joining": "Private sums: it waits for the sites that have not joined the epoch yet, until the "
+    "deadline.",
     "contributing": "Private sums: it waits for contributions of participants, until the deadline.",
     "complete": "Private sums: the contributions of all participants are in.",
-    "suppressed": "Private sums: the policy of this site, or of another participant, forbids the release, or an "
-    "agreement is missing.",
-    "implausible": "Private sums: no rows can have such a total, so that a contribution is wrong; who deviates is "
-    "named and left out, where that can be found out.",
+    "suppressed": "Private sums: the policy of this site, or of another participant, forbids the "
+    "release, or an agreement is missing.",
+    "implausible": "Private sums: no rows can have such a total, so that a contribution is wrong; "
+    "who deviates is named and left out, where that can be found out.",
     "disconnected": "No neighbour is connected; the log has the reason.",
-    "mismatch": "No neighbour is connected, and at least one computes something else, is of another network or runs "
-    "another version; the list of neighbours names the setting that differs.",
-    "row limit reached": "Its own rows were sent as often as max_disclosures in its node.toml allows: it takes part "
-    "in no exchange.",
-    "disk error": "Its journal cannot be written. It closed its connections, so that nobody waits for it, and "
-    "retries every second; nothing is lost.",
-    "withdrawn": "Its data file was deleted, or its policy cannot be read or forbids what runs: it takes part in "
-    "nothing. Its rows are no longer in the estimate; of private sums, the last result with them stays shown.",
+    "mismatch": "No neighbour is connected, and at least one computes something else, is of another "
+    "network or runs another version; the list of neighbours names the setting that differs.",
+    "row limit reached": "Its own rows were sent as often as max_disclosures in its node.toml "
+    "allows: it takes part in no exchange.",
+    "disk error": "Its journal cannot be written. It closed its connections, so that nobody waits "
+    "for it, and retries every second; nothing is lost.",
+    "withdrawn": "Its data file was deleted, or its policy cannot be read or forbids what runs: it "
+    "takes part in nothing. Its rows are no longer in the estimate; of private sums, the last "
+    "result with them stays shown.",
 }
 # Then those that `gosta status` and `gosta network up` see from outside.
 STATES = {
@@ -46,7 +52,8 @@ STATES = {
     "starting": "Its process was started and does not answer yet.",
     "no answer": "Its process runs, but its status page does not answer.",
     "restarting soon": "Its process ended, and will be started again.",
-    "failed": "Its process ended with exit code 2: its files have to be corrected before it is started again.",
+    "failed": "Its process ended with exit code 2: its files have to be corrected before it is "
+    "started again.",
     "no status page": "It runs, and status_page in its node.toml is empty.",
     "not on this machine": "Its folder is somewhere else.",
 }
@@ -63,10 +70,10 @@ class Neighbour(msgspec.Struct, frozen=True):
     round_trip_seconds: float | None = None
     difference: float | None = None  # relative distance of its last estimate from the node's own
     epoch: int = 0  # that it announced last
-    mismatch: str = ""  # the setting, such as "statistic", in which the two differ, so that they do not exchange
-    suspended_seconds: float = (
-        0.0  # for which it is still suspended, after too many messages that were rejected
-    )
+    # The setting, such as "statistic", in which the two differ, so that they do not exchange.
+    mismatch: str = ""
+    # How long it is still suspended, after too many messages that were rejected.
+    suspended_seconds: float = 0.0
     via: str = ""  # forwarder through which it is connected; empty: directly
 
 
@@ -74,8 +81,8 @@ class SumStatus(msgspec.Struct, frozen=True):
     """What a node of private sums reports."""
 
     results: tuple[StratumResult, ...]  # of the last release
-    participants: tuple[str, ...]  # in it
-    left_out: tuple[str, ...]  # members that were not
+    participants: tuple[str, ...]  # in the last release
+    left_out: tuple[str, ...]  # members that were not in the last release
     joined: tuple[str, ...]  # in the current epoch
     missing: tuple[str, ...]  # participants of the current epoch that have not contributed
     refused: tuple[str, ...]  # participants whose policy forbids the current epoch's release
@@ -89,14 +96,12 @@ class SumStatus(msgspec.Struct, frozen=True):
     releases: int
     layout: str  # fingerprint of the sums
     release_time: float | None  # in seconds since 1970
-    rows_of: (
-        float | None
-    )  # when the rows that this site contributes were read from its file; None: it has none
+    # When the rows that this site contributes were read from its file; None: it has none.
+    rows_of: float | None
     why_older: str  # why these are not the rows of the file; empty if they are
     needed_agreements: tuple[str, ...]  # sites whose agreement a participant waits for
-    left_out_reasons: dict[
-        str, str
-    ]  # what sites did that are left out, as far as this one would leave them out too
+    # What sites did that are left out, as far as this one would leave them out too.
+    left_out_reasons: dict[str, str]
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -106,7 +111,7 @@ class Status(msgspec.Struct, frozen=True):
     network: str
     statistic: str
     protocol: str
-    state: str  # "running", "converged", "stalled", "alone", "disconnected", ...: see docs/how-to/network.md
+    state: str  # "running", "converged", "stalled", "disconnected", ...: see docs/how-to/network.md
     epoch: int
     epoch_origin: str  # the node that started it
     epoch_reason: str
@@ -127,96 +132,152 @@ class Status(msgspec.Struct, frozen=True):
     neighbours: tuple[Neighbour, ...]
     rejections: tuple[Rejection, ...] = ()  # since the node started, the latest first
     reload_error: str = ""  # why changed files are not in use
-    proposed_list: int = (
-        0  # serial number of a newer member list that waits to be accepted; 0: none
-    )
+    # Serial number of a newer member list that waits to be accepted; 0: none.
+    proposed_list: int = 0
     disk_error: str = ""  # why the journal cannot be written
-    counters: dict[
-        str, int
-    ] = {}  # events since the node started: "offers", "rejected: REASON", ...
+    # Events since the node started: "offers", "rejected: REASON", ...
+    counters: dict[str, int] = {}
     sums: SumStatus | None = None  # of a node of private sums
-    value_errors: tuple[
-        float | None, ...
-    ] = ()  # `expected_error` of each value, where the statistic has several
+    # `expected_error` of each value, where the statistic has several.
+    value_errors: tuple[float | None, ...] = ()
     statistics: tuple[PartReport, ...] = ()  # each of several that are estimated together
-    row_values: tuple[
-        float, ...
-    ] = ()  # of its own complete rows, of a statistic with a value for each
+    # Values of its own complete rows, of a statistic with a value for each row.
+    row_values: tuple[float, ...] = ()
     uptime_seconds: float | None = None  # None: read from the journal of a stopped node
     version: str = ""  # of gosta
     list_serial: int = 0  # serial number of its member list; 0: there is none
-    epoch_time: float | None = (
-        None  # when it entered the epoch, or started in it; in seconds since 1970
-    )
+    # When it entered the epoch, or started in it; in seconds since 1970.
+    epoch_time: float | None = None
     journal_bytes: int = 0  # on the disk
     list_fingerprint: str = ""  # of that list, to be compared with other sites'
     list_conflict: str = ""  # why the member list cannot be trusted
-    certificate_ends: dict[
-        str, float
-    ] = {}  # of "node", "authority" and "coordinator"; in seconds since 1970
+    # When the certificates of "node", "authority" and "coordinator" end; in seconds since 1970.
+    certificate_ends: dict[str, float] = {}
 
 
 def make_status(
-    config: NodeConfig, peer: Peer, neighbours: tuple[Neighbour, ...], **fields: Any
+    config: NodeConfig, peer: NodePeer, neighbours: tuple[Neighbour, ...], state: str, **fields: Any
 ) -> Status:
-    """Return a status with all fields that follow from a peer filled in."""
-    report, estimator, task, members = (
-        peer.report(),
-        peer.estimator,
-        config.network,
-        peer.trust.members,
-    )
-    current = (
-        len(estimator.homes),
-        estimator.known_rows,
-        tuple(name for name in members if name not in estimator.homes),
-    )
-    sites_seen, rows_seen, missing = (
-        (report.sites, report.rows, report.missing) if report else current
-    )
+    """Return a status; `fields` are those that only the running node knows."""
+    task, announcement = config.network, peer.announcement
+    differences = [one.difference for one in neighbours if one.difference is not None]
+    if isinstance(peer, Peer):
+        protocol, of_peer = task.protocol, _fields_of_rows(peer)
+    else:
+        assert isinstance(peer, SumPeer)
+        protocol, of_peer = "private sums", _fields_of_sums(peer, state)
     return Status(
-        node=peer.identity.name,
+        node=peer.name,
         network=task.id,
         statistic=task.statistic,
-        protocol=task.protocol,
-        epoch=peer.epoch,
-        epoch_origin=peer.announcement.origin,
-        epoch_reason=peer.announcement.reason,
-        exchanges=estimator.exchanges,
-        rows=estimator.rows.count,
-        rows_seen=rows_seen,
-        rows_declared=sum(members.values()) if all(members.values()) else 0,
-        sites_seen=sites_seen,
-        sites=len(members),
-        missing=missing,
-        estimate=report.value if report else None,
-        low=report.low if report else None,
-        high=report.high if report else None,
+        protocol=protocol,
+        state=state,
+        epoch=announcement.epoch,
+        epoch_origin=announcement.origin,
+        epoch_reason=announcement.reason,
+        sites=len(peer.trust.members),
         confidence_level=task.confidence_level,
-        expected_error=report.expected_error if report else None,
-        value_errors=report.value_errors if report else (),
-        statistics=report.statistics if report else (),
-        estimate_epoch=report.epoch if report else peer.epoch,
-        row_values=tuple(estimator.row_values().tolist())
-        if estimator.rows.estimand.statistic.is_per_row
-        else (),
+        max_difference=max(differences, default=None),
         neighbours=neighbours,
-        max_difference=max(
-            (one.difference for one in neighbours if one.difference is not None), default=None
-        ),
+        **of_peer,
         **fields,
     )
 
 
-def difference(own: tuple[float, ...] | None, peer: Peer, neighbour: str) -> float | None:
-    """Return the relative distance of a neighbour's last payload from the node's own estimate."""
-    theirs = (
-        value_of(peer.estimator, peer.payloads[neighbour]) if neighbour in peer.payloads else None
+def _fields_of_rows(peer: Peer) -> dict[str, Any]:
+    """Return the fields of a status that follow from a peer that exchanges rows."""
+    report, estimator, members = peer.report(), peer.estimator, peer.trust.members
+    has_row_values = estimator.rows.estimand.statistic.is_per_row
+    fields: dict[str, Any] = {
+        "exchanges": estimator.exchanges,
+        "rows": estimator.rows.count,
+        "rows_declared": sum(members.values()) if all(members.values()) else 0,
+        "row_values": tuple(estimator.row_values().tolist()) if has_row_values else (),
+    }
+    if report is None:
+        return fields | {
+            "rows_seen": estimator.known_rows,
+            "sites_seen": len(estimator.homes),
+            "missing": tuple(name for name in members if name not in estimator.homes),
+            "estimate": None,
+            "low": None,
+            "high": None,
+            "expected_error": None,
+            "estimate_epoch": peer.epoch,
+        }
+    return fields | {
+        "rows_seen": report.rows,
+        "sites_seen": report.sites,
+        "missing": report.missing,
+        "estimate": report.value,
+        "low": report.low,
+        "high": report.high,
+        "expected_error": report.expected_error,
+        "value_errors": report.value_errors,
+        "statistics": report.statistics,
+        "estimate_epoch": report.epoch,
+    }
+
+
+def _fields_of_sums(peer: SumPeer, state: str) -> dict[str, Any]:
+    """Return the fields of a status that follow from a peer that contributes to private sums."""
+    report, sums = peer.report, _sums_of(peer, state)
+    first = report.results[0] if report is not None and report.results else None
+    has_value = first is not None and first.has_value
+    interval = first.interval if first is not None and has_value else None
+    return {
+        "exchanges": 0,
+        "rows": peer.source.file_rows.rows,
+        "rows_seen": 0 if first is None else max(0, round(first.rows)),
+        "rows_declared": 0,
+        "sites_seen": len(sums.participants),
+        "missing": sums.left_out,
+        "estimate": first.value if first is not None and has_value else None,
+        "low": interval[0] if interval else None,
+        "high": interval[1] if interval else None,
+        "expected_error": 0.0 if has_value else None,
+        "estimate_epoch": peer.epoch if report is None else report.epoch,
+        "sums": sums,
+    }
+
+
+def _sums_of(peer: SumPeer, state: str) -> SumStatus:
+    report, epoch, policy = peer.report, peer.current, peer.source.policy
+    rows, why_older = peer.choice()
+    spent = [past.spent for past in peer.history() if past.spent is not None]
+    has_reason = state != "stopped" or bool(epoch.suppressed)
+    left_out = () if report is None else report.left_out
+    return SumStatus(
+        results=() if report is None else report.results,
+        participants=() if report is None else report.participants,
+        left_out=tuple(name for name in left_out if name in peer.members),
+        joined=tuple(sorted(name for name, join in epoch.joins.items() if join.key)),
+        missing=tuple(peer.missing()),
+        refused=tuple(epoch.refusals),
+        reason=explain(peer) if has_reason else "",
+        law="none" if report is None else report.law,
+        epsilon=peer.source.settings.epsilon or 0.0,
+        delta=peer.source.settings.delta,
+        spent_epsilon=total_epsilon(spent, policy.delta_budget) if spent else 0.0,
+        epsilon_budget=policy.epsilon_budget,
+        contributions=sum(entry.event == "contribution" for entry in peer.log),
+        releases=sum(entry.event == "release" for entry in peer.log),
+        layout=peer.source.layout.fingerprint,
+        release_time=None if report is None else report.time,
+        rows_of=None if rows is None else rows.time,
+        why_older=why_older,
+        needed_agreements=peer.needed_agreements,
+        left_out_reasons=peer.left_out_reasons(),
     )
-    if own is None or theirs is None or not any(own):
+
+
+def difference(estimate: tuple[float, ...] | None, peer: Peer, neighbour: str) -> float | None:
+    """Return the relative distance of a neighbour's last payload from the node's own estimate."""
+    payload = peer.payloads.get(neighbour)
+    theirs = None if payload is None else value_of(peer.estimator, payload)
+    if estimate is None or theirs is None or not any(estimate):
         return None
-    estimand = peer.estimator.rows.estimand
     return max(
-        math.dist(own[one], theirs[one]) / (math.hypot(*own[one]) or 1.0)
-        for one in estimand.value_places
+        math.dist(estimate[place], theirs[place]) / (math.hypot(*estimate[place]) or 1.0)
+        for place in peer.estimator.rows.estimand.value_places
     )

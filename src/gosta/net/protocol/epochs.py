@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gosta.net.addresses import NAME_PATTERN
 from gosta.net.limits import SECONDS_PER_EPOCH, Budget
@@ -49,13 +50,17 @@ class EpochPeer:
     def __init__(self, identity: Identity, trust: Trust) -> None:
         self.identity, self.name, self.trust = identity, identity.name, trust
         self.announcement = NO_EPOCH
-        self.is_withdrawn = False  # set by the node: the site took its rows back
+        self.is_withdrawn = False  # the site took its rows back
         self._starts = Budget(MAX_EPOCHS_AT_ONCE, SECONDS_PER_EPOCH)  # by origin
         self._entered_at = -inf  # when the epoch started, unless this node started it by itself
 
     @property
     def epoch(self) -> int:
         return self.announcement.epoch
+
+    def exchanges_with(self, neighbour: str) -> int:  # noqa: ARG002
+        """Return the number of exchanges with a neighbour in this epoch."""
+        return 0
 
     def may_start_epoch(self, now: float) -> bool:
         """Return whether this node may start an epoch now: others would not follow if it did so too often."""
@@ -90,19 +95,48 @@ class EpochPeer:
             raise Rejected("epoch", f"{origin} starts epochs too often", is_own)
 
 
-class AnyPeer(Protocol):
-    """What a node needs of a peer, of whatever kind."""
+class NodePeer(Protocol):
+    """What the driver of a node needs of a peer, whatever the peer computes."""
 
     identity: Identity
     name: str
     trust: Trust
-    is_withdrawn: bool
+    announcement: Announcement  # of the epoch that it is in
+    source: Any  # as it was given by `change_source`
+    is_withdrawn: bool  # the site took its rows back
 
     @property
     def epoch(self) -> int: ...
 
-    def start_epoch(self, reason: str) -> Step:
+    def handle(
+        self, sender: str, message: wire.AnyMessage, now: Moment, refusal: str = ""
+    ) -> Iterator[Step]:
+        """Yield the steps that a message leads to; each is to be carried out before the next one.
+
+        `refusal` is why this node takes no offer now: "busy", "row limit" or empty. Raises
+        `Rejected` for a message that cannot be used.
+        """
+
+    def ping(self, neighbour: str, sent: int) -> Step:
+        """Return a heartbeat; `sent` is the time in microseconds, which the answer has again."""
+
+    def may_start_epoch(self, now: float) -> bool:
+        """Return whether this node may start an epoch at a time in seconds since 1970."""
+
+    def start_epoch(self, reason: str, now: Moment | None = None) -> Step:
         """Return the step that starts the next epoch."""
+
+    def withdraw(self) -> Step:
+        """Take the site's rows back."""
+
+    def change_source(self, source: Any, neighbours: Collection[str]) -> str:
+        """Take other rows, settings, members or neighbours, also after the rows were withdrawn.
+
+        Returns why an epoch should start at once; empty if it need not.
+        """
+
+    def exchanges_with(self, neighbour: str) -> int:
+        """Return the number of exchanges with a neighbour in this epoch."""
 
     def apply(self, record: Record) -> None:
         """Change the state by a record that is in the journal."""

@@ -42,7 +42,7 @@ from gosta.net.limits import SECONDS_PER_EPOCH, Budget
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.checks import Checks
-from gosta.net.protocol.epochs import EpochPeer, Identity, Step
+from gosta.net.protocol.epochs import EpochPeer, Identity, Moment, Step
 from gosta.net.protocol.messages import Announcement, Receipt, Rejected, Seal
 from gosta.net.protocol.records import (
     EpochStarted,
@@ -56,6 +56,7 @@ from gosta.net.protocol.records import (
 from gosta.net.protocol.report import Readings, Report, make_report
 
 WITHDRAWN = "the site withdrew its rows"  # reason of an epoch from which on earlier estimates are not reported
+CHANGED = "rows, neighbours, members or settings changed"  # reason of an epoch
 CAUSED_EPOCHS = (
     2,
     60.0,
@@ -72,6 +73,10 @@ class EpochSource(Protocol):
     @property
     def data_digest(self) -> str:
         """Digest of the rows alone."""
+
+    @property
+    def trust(self) -> Trust:
+        """The node's key and the member list."""
 
     def estimator(self) -> Estimator:
         """Return the node's state at the start of an epoch."""
@@ -147,8 +152,6 @@ class Peer(EpochPeer):
         self.source, self.neighbours, self.level = source, neighbours, level
         self.digest = ""  # of the epoch's rows, neighbours and settings
         self.pending: Offered | None = None  # an offer that waits for an answer
-        self.is_busy = False  # set by the node: offers are answered with `busy`
-        self.is_at_row_limit = False  # set by the node: its rows were sent as often as they may be
         self.previous_report: Report | None = None  # the best one of earlier epochs
         self._last_id = 0
         self._causes = Budget(*CAUSED_EPOCHS)  # by neighbour
@@ -267,7 +270,7 @@ class Peer(EpochPeer):
 
     # Epochs.
 
-    def start_epoch(self, reason: str) -> Step:
+    def start_epoch(self, reason: str, now: Moment | None = None) -> Step:  # noqa: ARG002
         """Start the next epoch."""
         return self._enter(self.announce(self.epoch + 1, reason))
 
@@ -275,6 +278,26 @@ class Peer(EpochPeer):
         """Start an epoch without this node's rows."""
         self.is_withdrawn = True
         return self.start_epoch(WITHDRAWN)
+
+    def change_source(self, source: EpochSource, neighbours: Collection[str]) -> str:
+        """Take other rows, settings, members or neighbours; they count from the next epoch on.
+
+        Returns why that epoch should start at once; empty if it need not.
+        """
+        has_other_neighbours = set(neighbours) != set(self.neighbours)
+        self.source, self.neighbours, self.trust = source, neighbours, source.trust
+        self.is_withdrawn = False
+        return CHANGED if has_other_neighbours and self.digest != source.digest else ""
+
+    def reason_for_epoch(self, is_timed: bool) -> str:
+        """Return why a new epoch should start; empty if there is no reason.
+
+        Where epochs start after some time (`is_timed`), other rows wait until then.
+        """
+        if self.epoch == 0:
+            return "first start"
+        has_changed = self.digest != self.source.digest and not is_timed
+        return self.failure or (CHANGED if has_changed else "")
 
     def _enter(self, announcement: Announcement) -> Step:
         report = None if announcement.reason == WITHDRAWN else self.report()
@@ -412,24 +435,27 @@ class Peer(EpochPeer):
     def _shown(self, to: str) -> tuple[str, int] | None:
         return (to, self.estimator.next_position) if self.shows_own_rows(to) else None
 
-    def handle(self, sender: str, message: wire.AnyMessage, now: float) -> Iterator[Step]:
-        """Yield the steps that a message leads to; each is to be carried out before the next one is requested.
+    def handle(
+        self, sender: str, message: wire.AnyMessage, now: Moment, refusal: str = ""
+    ) -> Iterator[Step]:
+        """Yield the steps that a message leads to; each is to be carried out before the next one.
 
-        `now` is the time in seconds since 1970. Raises `Rejected` for a message that cannot be used.
+        `refusal` is why this node takes no offer now: "busy", "row limit" or empty. Raises
+        `Rejected` for a message that cannot be used.
         """
         match message:
             case wire.Offer():
-                yield from self._handle_offer(sender, message)
+                yield from self._handle_offer(sender, message, refusal)
             case wire.Accept():
-                yield from self._handle_accept(sender, message, now)
+                yield from self._handle_accept(sender, message, now.wall)
             case wire.Confirm() | wire.Abort():
-                yield from self._handle_outcome(sender, message, now)
+                yield from self._handle_outcome(sender, message, now.wall)
             case wire.Busy() | wire.Decline():
-                yield from self._handle_refusal(sender, message, now)
+                yield from self._handle_refusal(sender, message, now.wall)
             case wire.Ping():
-                yield from self._handle_ping(sender, message, now)
+                yield from self._handle_ping(sender, message, now.wall)
 
-    def _handle_offer(self, sender: str, offer: wire.Offer) -> Iterator[Step]:
+    def _handle_offer(self, sender: str, offer: wire.Offer, refusal: str) -> Iterator[Step]:
         accepted, pending = self.accepted, self.pending
         if accepted is not None and (accepted.partner, accepted.id) == (sender, offer.id):
             yield self.repeat_accept()
@@ -438,13 +464,13 @@ class Peer(EpochPeer):
             raise Rejected("late")
         if pending is not None and pending.to == sender and self.name < sender:
             return  # of two simultaneous offers, that of the lower name counts
-        if accepted is not None or self.is_busy:
+        if accepted is not None or refusal == "busy":
             yield Step(
                 (), ((sender, wire.encode(wire.Busy(offer.id))),), "offers answered with busy"
             )
             return
         try:
-            self._check_offer(sender, offer)
+            self._check_offer(sender, offer, refusal)
         except Rejected as rejected:
             yield Step((), ((sender, wire.encode(wire.Decline(offer.id, rejected.reason))),))
             raise
@@ -457,9 +483,9 @@ class Peer(EpochPeer):
         record = ExchangeAccepted(sender, offer.id, offer.contribution, offer.seal)
         yield Step((record,), tuple(messages), "", self._shown(sender))
 
-    def _check_offer(self, sender: str, offer: wire.Offer) -> None:
-        if self.is_withdrawn or self.is_at_row_limit:
-            raise Rejected("withdrawn" if self.is_withdrawn else "row limit")
+    def _check_offer(self, sender: str, offer: wire.Offer, refusal: str) -> None:
+        if self.is_withdrawn or refusal:
+            raise Rejected("withdrawn" if self.is_withdrawn else refusal)
         if offer.epoch != self.epoch:
             raise Rejected(
                 "late", f"the offer is of epoch {offer.epoch}, this node is in epoch {self.epoch}"

@@ -268,13 +268,15 @@ class SumPeer(EpochPeer):
 
     # Epochs.
 
-    def start_epoch(self, reason: str) -> Step:
-        """Start the next epoch."""
-        return self._enter(self.announce(self.epoch + 1, reason))
+    def start_epoch(self, reason: str, now: Moment | None = None) -> Step:
+        """Start the next epoch; if the time is given, count who let the current one fail."""
+        wasted = () if now is None else self.blame(now)
+        return self._enter(self.announce(self.epoch + 1, reason), wasted)
 
-    def start_epoch_at(self, reason: str, now: Moment) -> Step:
-        """Start the next epoch, after counting who let the current one fail."""
-        return self._enter(self.announce(self.epoch + 1, reason), self.blame(now))
+    def withdraw(self) -> Step:
+        """Take part in no further epoch; totals that are known stay as they are."""
+        self.is_withdrawn = True
+        return Step()
 
     def _enter(self, announcement: Announcement, wasted: tuple[str, ...] = ()) -> Step:
         secret = self.memory.secret or secrets.token_bytes(32)
@@ -388,23 +390,22 @@ class SumPeer(EpochPeer):
 
     # Messages.
 
-    def ping(self, sent: int) -> bytes:
-        trust = self.trust
-        return wire.encode(
-            wire.Ping(
-                sent,
-                self.announcement,
-                None,
-                trust.serial,
-                trust.list_digest,
-                self.current.pool.held(),
-            )
-        )
+    def ping(self, neighbour: str, sent: int) -> Step:
+        """Return a heartbeat, which says which statements this node has."""
+        trust, held = self.trust, self.current.pool.held()
+        ping = wire.Ping(sent, self.announcement, None, trust.serial, trust.list_digest, held)
+        return Step((), ((neighbour, wire.encode(ping)),))
 
-    def handle(self, sender: str, message: wire.AnyMessage, now: Moment) -> Iterator[Step]:
-        """Yield the steps that a message leads to; each is to be carried out before the next one is requested.
+    def handle(
+        self,
+        sender: str,
+        message: wire.AnyMessage,
+        now: Moment,
+        refusal: str = "",  # noqa: ARG002
+    ) -> Iterator[Step]:
+        """Yield the steps that a message leads to; each is to be carried out before the next one.
 
-        Raises `Rejected` for a message that cannot be used.
+        There are no offers to refuse. Raises `Rejected` for a message that cannot be used.
         """
         match message:
             case wire.Ping():
@@ -1060,8 +1061,12 @@ class SumPeer(EpochPeer):
         self._back_epochs += 1
         return self._back_epochs <= MAX_BACK_EPOCHS
 
-    def change_source(self, source: SumSource) -> None:
-        """Take other rows, rules, agreements or members."""
+    def change_source(self, source: SumSource, neighbours: Collection[str]) -> str:
+        """Take other rows, rules, agreements, members or neighbours, also after a withdrawal.
+
+        Returns no reason for an epoch: see `reason_for_epoch`.
+        """
+        self.neighbours, self.is_withdrawn = neighbours, False
         if source.trust.digest != self.trust.digest:
             self.forgive()
         if (
@@ -1073,6 +1078,7 @@ class SumPeer(EpochPeer):
             )  # statements were checked by the former keys
         self.source, self.trust = source, source.trust
         self._back_epochs = 0
+        return ""
 
 
 def last_contribution(

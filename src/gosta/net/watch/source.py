@@ -14,7 +14,7 @@ import msgspec
 
 from gosta.net.config import NetworkConfig, Task
 from gosta.net.deploy.query import View
-from gosta.net.node import page, sum_page
+from gosta.net.node import status_text
 from gosta.net.node.status import STATES, Neighbour, Status, SumStatus
 from gosta.net.watch.logs import LogTail
 from gosta.pages.feed import Moment, NodeState, Rejection, Scene, Value
@@ -31,7 +31,7 @@ OUTSIDE = (
     "not on this machine",
 )
 KINDS = {
-    **dict.fromkeys(page.GOOD_STATES, "good"),
+    **dict.fromkeys(status_text.GOOD_STATES, "good"),
     **dict.fromkeys(("joining", "contributing", "starting", "restarting soon"), "waiting"),
     **dict.fromkeys(("stopped", "no status page", "not on this machine"), "away"),
     "connected": "good",
@@ -126,9 +126,11 @@ class NetworkSource:
             about = [
                 (one, other) for one in known for other in one.neighbours if other.name == name
             ]
-            rows = [(one.node, *page.neighbour_row(other, one.epoch)[1:]) for one, other in about]
+            rows = [
+                (one.node, *status_text.neighbour_row(other, one.epoch)[1:]) for one, other in about
+            ]
             return (
-                {"facts": [], "tables": [[("seen by", *page.NEIGHBOURS_HEADING[1:]), *rows]]}
+                {"facts": [], "tables": [[("seen by", *status_text.NEIGHBOURS_HEADING[1:]), *rows]]}
                 if rows
                 else None
             )
@@ -145,11 +147,9 @@ class NetworkSource:
         status = (
             view.status if view.state == view.status.state else _as_of_old(view.status, view.state)
         )
-        tables = [page.results(status), *page.curves(status), page.neighbours(status)]
-        tables += [page.rejections(status)] if status.rejections else []
         return {
-            "facts": [*page.summary(status), *reason],
-            "tables": [table for table in tables if table],
+            "facts": [*status_text.summary(status), *reason],
+            "tables": status_text.tables(status),
         }
 
     def _quantities(self, known: Sequence[Status]) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ def _as_of_old(status: Status, state: str) -> Status:
 def _sums_facts(sums: SumStatus) -> Iterator[tuple[str, str]]:
     if sums.release_time is not None:
         yield "result at", f"{datetime.fromtimestamp(sums.release_time):%H:%M:%S}"
-    yield "noise", sum_page.noise(sums)
+    yield "noise", status_text.noise(sums)
 
 
 def _pairs(
@@ -358,7 +358,7 @@ def _edge_state(
 ) -> str:
     both = [(seen[pair], epochs[pair[0]]) for pair in (edge, edge[::-1]) if pair in seen]
     states = [
-        "suspended" if one.suspended_seconds else page.neighbour_state(one, epoch)
+        "suspended" if one.suspended_seconds else status_text.neighbour_state(one, epoch)
         for one, epoch in both
     ]
     return next((one for one in states if one != "connected"), states[0] if states else "unknown")
