@@ -1,13 +1,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test base check format docs benchmark benchmark-smoke gpu chaos gallery pictures screenshots clean
+.PHONY: run test portable base check format docs benchmark benchmark-smoke gpu chaos gallery pictures screenshots clean
 
 run: .venv/installed  ## the main job on embedded data
 	$(BIN)/gosta run
 
 test: .venv/test-tools  ## all tests, in two processes
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+portable: .venv/installed  ## the tests of numbers as on other processors and with one core: what differs there is not pinned
+	$(BIN)/python tests/support/portable.py
 
 base:  ## the base install without extras, on this Python and on those of 3.12 and 3.13 that are here: half a minute each
 	@for python in $(PYTHON) python3.12 python3.13; do \

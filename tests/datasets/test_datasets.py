@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 import gosta
 from gosta.datasets import DATASETS, files, load, packaged, tables
+from gosta.statistics import encode
 from gosta.statistics.exact import measure
 
 
@@ -435,6 +436,15 @@ def test_selecting_the_default_label_changes_nothing() -> None:
     for name in ("wine-quality-red", "iris", "two-gaussians"):
         data = load(name)
         assert data.select(label=data.label).features == data.features
+
+
+def test_equal_rows_have_equal_scores_wherever_they_are() -> None:
+    """Linear algebra gives the last of 1006 equal rows of 30 columns another last digit."""
+    one, other = np.random.default_rng(0).normal(size=(2, 30))
+    rows = np.vstack([np.tile(one, (1006, 1)), other])
+    table = {f"column {k}": column for k, column in enumerate(rows.T)}
+    data = load({**table, "label": np.arange(1007) < 1006}).select(label="label")
+    assert len(np.unique(encode.scored(data)[:1006, 0])) == 1
 
 
 def test_score_of_one_column_and_of_several() -> None:

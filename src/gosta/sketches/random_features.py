@@ -15,7 +15,7 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import InputError
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, project
 from gosta.sketches.bins import sums_before
 from gosta.sketches.definition import CLEAR, Features, Result, Sketch, single, sketch, undefined
 from gosta.statistics import encode
@@ -61,7 +61,7 @@ class Projections(Sketch):
         n = len(x)
         inside = np.clip(x[:, : len(self.axes)], self.low, self.high)
         # From the lowest corner, as a projection of large values would lose the digits in which rows differ.
-        places = (projected(inside - self.low, self.directions) - self.start) / self.widths
+        places = (project(inside - self.low, self.directions) - self.start) / self.widths
         bins = np.clip(places.astype(np.int64), 0, self.bins - 1)
         group = (x[:, -1] < 0).astype(np.int64) if self.has_classes else np.zeros(n, dtype=np.int64)
         first = (group[:, None] * self.number + np.arange(self.number)) * 2 * self.bins + bins
@@ -126,18 +126,6 @@ class Projections(Sketch):
         if sets >= FEWEST_SETS:
             values = values[: sets * d].reshape(sets, d).mean(axis=1)
         return float(values.std(ddof=1)) / sqrt(len(values))
-
-
-def projected(x: Floats, directions: Floats) -> Floats:
-    """Return the scalar products of rows with directions, which for one row do not depend on the others.
-
-    Those of linear algebra depend in their last digit on where in a block a row is, so that one row
-    more or less would change the features of others.
-    """
-    products = np.zeros((len(x), len(directions)))
-    for column, weights in zip(x.T, directions.T, strict=True):
-        products += column[:, None] * weights
-    return products
 
 
 def _directions(d: int, number: int) -> Floats:
@@ -223,7 +211,7 @@ class MaximumMeanDiscrepancy(Sketch):
 
     def features(self, x: Floats) -> Features:
         """Return the count, cosines and sines of a row, at the place of its sample."""
-        phases = projected(x[:, :-1], self.frequencies)
+        phases = project(x[:, :-1], self.frequencies)
         waves = [(1 + np.cos(phases)) / 2, (1 + np.sin(phases)) / 2]
         start = (x[:, -1] < 0) * self.features_per_row
         positions = start[:, None] + np.arange(self.features_per_row)

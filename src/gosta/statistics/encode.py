@@ -10,7 +10,7 @@ import numpy as np
 from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, NumericalError
-from gosta.runtime.arrays import Booleans, Floats
+from gosta.runtime.arrays import Booleans, Floats, project
 
 ROUNDING = 1e-10  # relative, of sums of weights
 # of values that are divided by the bandwidth: six digits of their differences are left
@@ -67,7 +67,8 @@ def scored(data: Data, positive: Any = None) -> Floats:
         reason = f"a score is computed from several columns by the means of both classes, {data.name} has one class only"
         raise DataError(f"{reason}; name one score column with score (--score)")
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = x @ (_mean(data, x, signs > 0) - _mean(data, x, signs < 0))
+        direction = _mean(data, x, signs > 0) - _mean(data, x, signs < 0)
+        scores = project(x, direction[None])[:, 0]
     data.assumed["score"] = "class means"
     if not np.isfinite(scores).all():
         raise DataError(
