@@ -91,5 +91,11 @@ def _fields_in(source: str) -> dict[str, Field]:
             own_lines = range(node.lineno, (node.end_lineno or 0) + 1)
             beside = [comments[number] for number in own_lines if number in comments]
             said = " ".join([*above, *beside])
-            found[node.target.id] = Field(ast.unparse(node.annotation), said)
+            annotation = node.annotation
+            # A key of a settings file says itself what it means: Annotated[int, Key("...")].
+            match annotation:
+                case ast.Subscript(ast.Name("Annotated"), ast.Tuple([kind, ast.Call() as key])):
+                    annotation = kind
+                    said = "; ".join(filter(None, [ast.literal_eval(key.args[0]), said]))
+            found[node.target.id] = Field(ast.unparse(annotation), said)
     return found

@@ -52,16 +52,19 @@ def test_a_file_allows_private_sums_only(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("min_row = 5", "unknown field `min_row`; there are: statistics, columns, modes, min_rows"),
-        ('min_rows = "5"', "min_rows: expected `int`, got `str`; fix the line"),
-        ("min_sites = -1", "min_sites = -1 must be from 0 to 1,000,000,000"),
-        ('modes = ["all"]', "modes: invalid enum value 'all'; there are: rows, private, noisy"),
+        ('min_rows = "5"', "min_rows = '5': expected `int`, got `str`; fix the line"),
+        ("min_sites = -1", "min_sites = -1 must be a whole number from 0 to 1,000,000,000"),
+        (
+            'modes = ["all"]',
+            "modes.0 = 'all': invalid enum value 'all'; there are: rows, private, noisy; fix the line",
+        ),
         ("modes = []", r"modes = \[\] allows nothing"),
         ("epsilon_budget = inf", "epsilon_budget = inf must be a number above 0, such as 10"),
         ("epsilon_budget = nan", "epsilon_budget = nan must be a number above 0"),
-        ("max_min_cell = -1", "max_min_cell = -1 must be from 0 to 1,000,000,000"),
+        ("max_min_cell = -1", "max_min_cell = -1 must be a whole number from 0 to 1,000,000,000"),
         (
             f"min_cell = {2**80}",
-            "min_cell = 1208925819614629174706176 must be from 0 to 1,000,000,000",
+            "min_cell = 1208925819614629174706176 must be a whole number from 0 to 1,000,000,000",
         ),
         (
             "min_cell = 51",

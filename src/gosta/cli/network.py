@@ -223,7 +223,7 @@ def _private_settings(private: options.Private, data: Data | None) -> PrivateSet
 def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
     """Return what was chosen for the user, and what may surprise at the sites."""
     from gosta.net.deploy.policies import budget_words
-    from gosta.private.policy import Rules
+    from gosta.private.policy import Policy
 
     settings, found = plan.task.private, []
     if settings is None:
@@ -232,8 +232,8 @@ def _remarks(private: options.Private, plan: Plan) -> list[tuple[str, str]]:
         found.append(
             ("few bins", f"{settings.bins}, since each has noise; --bins sets another number")
         )
-    if settings.bins > Rules().max_bins:
-        limit = f"sites whose policy has the default max_bins = {Rules().max_bins} take no part"
+    if settings.bins > Policy().max_bins:
+        limit = f"sites whose policy has the default max_bins = {Policy().max_bins} take no part"
         found.append(("warning", f"{settings.bins:,} bins: {limit}"))
     if settings.epsilon is not None:
         found.append(("budget", budget_words(plan.task)))

@@ -7,53 +7,32 @@ of rows, so that only the site itself ever sees it.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
 from gosta.errors import InputError
 from gosta.private.accounting import Spent, total_epsilon
-from gosta.runtime.files import read_toml
+from gosta.runtime.settings_file import Key, check_numbers, read_settings
 
 POLICY_FILE = "policy.toml"
 MAX_POLICY_BYTES = 1 << 20
 FIX_HINT = "fix the line"
-MISSING_HINT = 'write what it may send, as modes = ["private"] for sums, ["noisy"] for sums with noise, or ["rows"]'
+MISSING_HINT = (
+    'write what it may send, as modes = ["private"] for sums, ["noisy"] for sums with noise, or '
+    '["rows"]'
+)
 DAY_SECONDS = 86_400.0
-LARGEST_COUNT = 10**9  # more than any site has rows
+MANY = 10**9  # more than any site has rows
 
 Mode = Literal["rows", "private", "noisy"]
 MODES: tuple[Mode, ...] = ("rows", "private", "noisy")
 
 
-class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Contents of a policy.toml."""
-
-    statistics: tuple[str, ...] = ()  # allowed ones: names, or fingerprints of layouts; empty: all
-    columns: tuple[str, ...] = ()  # allowed ones; empty: all
-    # rows: rows leave; private: sums do; noisy: only sums with noise do
-    modes: tuple[Mode, ...] = ("private",)
-    min_rows: int = 10  # of this site; people, if there is a column of persons
-    min_sites: int = 3  # that take part
-    min_share: float = 0.66  # of the members that take part: whoever starts an epoch may leave sites out, and as long
-    # as fewer than a third of the members collude, an honest site took part in both of any two totals
-    # rows of a class in a bin, without noise: smaller bins are merged with neighbours
-    min_cell: int = 5
-    max_min_cell: int = 50  # the largest min_cell of another member that this site accepts
-    min_change: int = 10  # people whose rows must differ before this site contributes other rows than the last time
-    max_bins: int = 1024  # of a column
-    # of all releases with noise together; sums without noise are allowed by `modes` alone
-    epsilon_budget: float = 10.0
-    delta_budget: float = 1e-5  # with which the budget's epsilon is computed
-    releases_per_day: int = 0  # 0: no limit
-    person: str | None = None  # the column that says whose row it is; counts are of people then
-
-
-class Policy(Rules, frozen=True):
-    """The policy of a site.
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The policy of a site: contents of a policy.toml.
 
     Examples
     --------
@@ -64,6 +43,70 @@ class Policy(Rules, frozen=True):
     Traceback (most recent call last):
     gosta.errors.InputError: suppressed by policy: 3 sites, 4 needed
     """
+
+    statistics: Annotated[
+        tuple[str, ...],
+        Key(
+            "that may be computed: names, or fingerprints as 'gosta check' prints them; none: all",
+            example='["auc"]',
+        ),
+    ] = ()
+    columns: Annotated[
+        tuple[str, ...], Key("that may be used; none: all", example='["risk", "died"]')
+    ] = ()
+    modes: Annotated[
+        tuple[Mode, ...],
+        Key('"private": masked sums; "noisy": only with epsilon; "rows": rows may leave this site'),
+    ] = ("private",)
+    min_rows: Annotated[
+        int,
+        Key(
+            "rows, or people, that this site must have; this and what follows is for sums", 0, MANY
+        ),
+    ] = 10
+    min_sites: Annotated[int, Key("sites that must take part", 0, MANY)] = 3
+    # Whoever starts an epoch may leave sites out, and as long as fewer than a third of the members
+    # collude, an honest site took part in both of any two totals.
+    min_share: Annotated[
+        float, Key("share of the members that must take part", 0, 1, example="0.66")
+    ] = 0.66
+    min_cell: Annotated[
+        int,
+        Key(
+            "curves merge bins with fewer rows, smaller strata have no value (only without noise)",
+            0,
+            MANY,
+        ),
+    ] = 5
+    max_min_cell: Annotated[
+        int, Key("the largest min_cell of another member that this site accepts", 0, MANY)
+    ] = 50
+    min_change: Annotated[
+        int,
+        Key(
+            "rows that must differ before this site contributes others than the last time", 0, MANY
+        ),
+    ] = 10
+    max_bins: Annotated[int, Key("of a column", 0, MANY)] = 1024
+    epsilon_budget: Annotated[
+        float,
+        Key(
+            "at which this site stops: of all its releases with noise together",
+            0,
+            excludes_ends=True,
+            example="10.0",
+        ),
+    ] = 10.0
+    delta_budget: Annotated[
+        float, Key("with which that epsilon is computed", 0, 0.1, example="1e-5")
+    ] = 1e-5
+    releases_per_day: Annotated[
+        int, Key("0: no limit; with the same noise as before, a release does not count", 0, MANY)
+    ] = 0
+    person: Annotated[
+        str | None,
+        Key("column that tells people apart: then min_rows counts people", example='"patient"'),
+    ] = None
 
 
 class Subject(NamedTuple):
@@ -87,63 +130,27 @@ class Past(NamedTuple):
 
 
 def read_policy(folder: Path) -> Policy:
-    """Read the policy of a site's folder; raise `InputError` without a valid one, so that nothing leaves the site."""
+    """Read the policy of a site's folder.
+
+    Raises `InputError` without a valid one, so that nothing leaves the site.
+    """
     path = folder / POLICY_FILE
     try:
-        values = read_toml(path, MAX_POLICY_BYTES, FIX_HINT)
+        return read_settings(path, Policy, MAX_POLICY_BYTES, _check, FIX_HINT)
     except FileNotFoundError:
         raise InputError(
             f"{path} is missing, and without it nothing leaves this site; {MISSING_HINT}"
         ) from None
-    try:
-        rules = msgspec.convert(values, Rules)
-        _check(rules)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {_explain(str(error))}") from None
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    return Policy(**msgspec.structs.asdict(rules))
 
 
-def _explain(error: str) -> str:
-    """Add to a message of msgspec the keys that exist, or the key whose value is wrong."""
-    problem, _, place = error.partition(" - at ")
-    problem = problem[0].lower() + problem[1:]
-    if "unknown field" in problem:
-        return f"{problem}; there are: {', '.join(Rules.__struct_fields__)}"
-    key = re.sub(r"[`$]|\[.*\]", "", place).lstrip(".")
-    allowed = f"; there are: {', '.join(MODES)}" if key == "modes" else ""
-    return f"{key}: {problem}{allowed}; {FIX_HINT}"
-
-
-def _check(rules: Rules) -> None:
-    for name in (
-        "min_rows",
-        "min_sites",
-        "min_cell",
-        "max_min_cell",
-        "min_change",
-        "max_bins",
-        "releases_per_day",
-    ):
-        if not 0 <= (value := getattr(rules, name)) <= LARGEST_COUNT:
-            raise InputError(f"{name} = {value!r} must be from 0 to {LARGEST_COUNT:,}")
-    if rules.min_cell > rules.max_min_cell:
-        why = f"exceeds max_min_cell = {rules.max_min_cell}, the largest that this site accepts of others"
+def _check(policy: Policy) -> None:
+    check_numbers(policy)
+    if policy.min_cell > policy.max_min_cell:
         raise InputError(
-            f"min_cell = {rules.min_cell} {why}; raise max_min_cell too, or lower min_cell"
+            f"min_cell = {policy.min_cell} exceeds max_min_cell = {policy.max_min_cell}, the "
+            "largest that this site accepts of others; raise max_min_cell too, or lower min_cell"
         )
-    if not 0 <= rules.min_share <= 1:
-        raise InputError(f"min_share = {rules.min_share!r} must be from 0 to 1, such as 0.66")
-    if not (rules.epsilon_budget > 0 and math.isfinite(rules.epsilon_budget)):
-        raise InputError(
-            f"epsilon_budget = {rules.epsilon_budget!r} must be a number above 0, such as 10"
-        )
-    if not 0 <= rules.delta_budget <= 0.1:
-        raise InputError(
-            f"delta_budget = {rules.delta_budget!r} must be from 0 to 0.1, such as 1e-5"
-        )
-    if not rules.modes:
+    if not policy.modes:
         raise InputError(f"modes = [] allows nothing; there are: {', '.join(MODES)}")
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 
 from gosta.errors import InputError
+from gosta.runtime.settings_file import Key, check_numbers
 
 MAX_BINS = 8192  # of a column: with two classes they fill a vector of sums
-MAX_DEADLINE_SECONDS = 7 * 86400.0
+MAX_DEADLINE_SECONDS = 7 * 86_400
 # by default; fewer suit only columns that are spread evenly over their range
 LEAST_BINS, MOST_BINS = (16, 64)
 RELEASES_IN_BUDGET = 10  # for which the budget of a new policy.toml is enough
@@ -19,20 +21,41 @@ RELEASES_IN_BUDGET = 10  # for which the budget of a new policy.toml is enough
 class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Bins, strata, noise and deadlines of private sums."""
 
-    bins: int = 64  # of each column that is binned
-    # lowest and highest value by column; "" for columns not named
-    ranges: dict[str, tuple[float, float]] = {}
-    # between bins, by column, instead of bins of equal width
-    edges: dict[str, tuple[float, ...]] = {}
-    find_edges: bool = False  # whether a first sum over bins of equal width finds edges, so that bins hold equally many
-    # values of columns; each combination has results of its own
-    strata: dict[str, tuple[str | int | float, ...]] = {}
-    epsilon: float | None = None  # of the differential privacy of one release; None: no noise
-    delta: float = 0.0
-    # sites that may combine what they know without weakening epsilon and delta for others
-    colluding: int = 1
-    # that a site has to join an epoch, and then to contribute; then it is left out
-    deadline_seconds: float = 600.0
+    bins: Annotated[int, Key("of each column", 2, MAX_BINS)] = 64
+    ranges: Annotated[
+        dict[str, tuple[float, float]],
+        Key(
+            "lowest and highest value of a column, beyond which values count as these; of the name "
+            '"": of columns not named'
+        ),
+    ] = {}
+    edges: Annotated[
+        dict[str, tuple[float, ...]],
+        Key("between the bins of a column, instead of bins of equal width"),
+    ] = {}
+    find_edges: Annotated[
+        bool, Key("whether a first sum finds edges, so that bins hold equally many rows")
+    ] = False
+    strata: Annotated[
+        dict[str, tuple[str | int | float, ...]],
+        Key("columns and their values; there are results for each combination"),
+    ] = {}
+    epsilon: Annotated[
+        float | None, Key("of the differential privacy of a release; without it there is no noise")
+    ] = None
+    delta: Annotated[float, Key("of the differential privacy of a release")] = 0.0
+    colluding: Annotated[
+        int, Key("sites that may combine what they know despite epsilon and delta of others", 0)
+    ] = 1
+    deadline_seconds: Annotated[
+        float,
+        Key(
+            "seconds that a site has to join, and then to contribute, before the others go on "
+            "without it",
+            1,
+            MAX_DEADLINE_SECONDS,
+        ),
+    ] = 600.0
 
 
 def suggested_bins(rows: int | None, epsilon: float | None) -> int:
@@ -52,10 +75,7 @@ def suggested_bins(rows: int | None, epsilon: float | None) -> int:
 
 def check_settings(settings: PrivateSettings, place: str = "") -> None:
     """Raise `InputError` for values that no network can use; `place` stands before their names in messages."""
-    if not 2 <= settings.bins <= MAX_BINS:
-        raise InputError(
-            f"{place}bins = {settings.bins!r} must be a whole number from 2 to {MAX_BINS:,}"
-        )
+    check_numbers(settings, place)
     for column, ends in settings.ranges.items():
         if not (all(map(math.isfinite, ends)) and ends[0] < ends[1]):
             where = f"{place}ranges = {column}={ends[0]:g}:{ends[1]:g}"
@@ -90,12 +110,4 @@ def check_settings(settings: PrivateSettings, place: str = "") -> None:
     if delta and epsilon is None:
         raise InputError(
             f"{place}delta = {delta!r} is for differential privacy; give epsilon too, such as 1"
-        )
-    if settings.colluding < 0:
-        raise InputError(
-            f"{place}colluding = {settings.colluding!r} must be a number of sites, 0 or more"
-        )
-    if not 1 <= settings.deadline_seconds <= MAX_DEADLINE_SECONDS:
-        raise InputError(
-            f"{place}deadline_seconds = {settings.deadline_seconds!r} must be from 1 to {MAX_DEADLINE_SECONDS:,.0f}"
         )

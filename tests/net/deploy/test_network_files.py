@@ -74,7 +74,7 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
         (
             "keep_exchanges = 100000",
             "keep_exchanges = -1",
-            "node.keep_exchanges = -1 must be 0 or more",
+            "node.keep_exchanges = -1 must be a whole number, 0 or more",
         ),
         (
             'statistic = "mmd"',
@@ -84,7 +84,7 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
         (
             "max_disclosures = 0",
             "max_disclosures = -2",
-            "node.max_disclosures = -2 must be 0 or more",
+            "node.max_disclosures = -2 must be a whole number, 0 or more",
         ),
         (
             'statistic = "mmd"',

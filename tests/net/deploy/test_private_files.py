@@ -26,7 +26,7 @@ from gosta.net.deploy.shared_settings import round_centres, round_range
 from gosta.net.members import read_list
 from gosta.net.node.rows import layout_of, read_rows, subject_of
 from gosta.net.node.source import fingerprint
-from gosta.private.policy import Past, Policy, Rules, read_policy, verdict_to_join
+from gosta.private.policy import Past, Policy, read_policy, verdict_to_join
 from gosta.private.settings import PrivateSettings
 
 PRIVATE = PrivateSettings(
@@ -89,7 +89,7 @@ def test_settings_of_private_sums_are_read_as_they_were_written(tmp_path: Path) 
         (
             "colluding = 2",
             "colluding = -1",
-            "network.private.colluding = -1 must be a number of sites",
+            "network.private.colluding = -1 must be a whole number, 0 or more",
         ),
         (
             "deadline_seconds = 60.0",
@@ -192,9 +192,9 @@ def test_init_for_sites(tmp_path: Path, gosta_: Any) -> None:
 
 def test_all_keys_of_a_policy_are_in_its_template_with_their_defaults() -> None:
     lines = [line[2:] for line in policy_text({}).splitlines() if " = " in line]
-    found = msgspec.convert(tomllib.loads("\n".join(lines)), Rules)
-    assert [line.split(" = ")[0] for line in lines] == list(Rules.__struct_fields__)
-    assert replace(found, statistics=(), columns=(), person=None) == Rules()
+    found = msgspec.convert(tomllib.loads("\n".join(lines)), Policy)
+    assert [line.split(" = ")[0] for line in lines] == list(Policy.__struct_fields__)
+    assert replace(found, statistics=(), columns=(), person=None) == Policy()
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_a_request_with_missing_values_names_no_file_that_is_not_there(
 def test_documents_name_keys_and_tests_that_exist() -> None:
     root = Path(__file__).parents[3]
     text = (root / "docs" / "how-to" / "network.md").read_text(encoding="utf-8")
-    assert [name for name in Rules.__struct_fields__ if f"`{name}`" not in text] == []
+    assert [name for name in Policy.__struct_fields__ if f"`{name}`" not in text] == []
     for document in (root / "docs" / "explanation" / "privacy.md", root / "SECURITY.md"):
         named = set(
             re.findall(r"`(?:tests/[a-z_/]*)?(test_\w+\.py)`", document.read_text(encoding="utf-8"))

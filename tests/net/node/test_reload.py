@@ -81,7 +81,7 @@ def test_invalid_files_change_nothing_and_are_shown(site: Site) -> None:
         ("", "rows mode is not allowed; change it, or leave the network"),
         ("min_rows = many\n", "policy.toml: Invalid value"),
         ("min_row = 5\n", "unknown field `min_row`; there are: statistics"),
-        ("min_sites = -1\n", "min_sites = -1 must be from 0 to 1,000,000,000"),
+        ("min_sites = -1\n", "min_sites = -1 must be a whole number from 0 to 1,000,000,000"),
         ('modes = ["rows"]\nmin_cell = 99\n', "min_cell = 99 exceeds max_min_cell = 50"),
     ],
 )

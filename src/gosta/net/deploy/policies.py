@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import NamedTuple
 from gosta.net.config import MIN_SITES, Task
 from gosta.net.node.rows import subject_of
 from gosta.private.accounting import total_epsilon
-from gosta.private.policy import POLICY_FILE, Rules
+from gosta.private.policy import POLICY_FILE, Policy
 from gosta.private.settings import RELEASES_IN_BUDGET
 from gosta.runtime.files import write_atomically
+from gosta.runtime.settings_file import keys_of, toml_value
 from gosta.views import numbers
 
 BUDGET_DIGITS = 3  # that are shown
@@ -27,46 +27,6 @@ HEADER = """\
 # that it declined, not why.
 """
 RELEASES_PER_DAY = 3  # with noise: a member that claims other rows in each epoch spends a budget in days, not minutes
-# Each key with its default, or an example where there is none, and words on it.
-KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "statistics": (
-            '["auc"]',
-            "that may be computed: names, or fingerprints as 'gosta check' prints them; none: all",
-        ),
-        "columns": ('["risk", "died"]', "that may be used; none: all"),
-        "modes": (
-            '["private"]',
-            '"private": masked sums; "noisy": only with epsilon; "rows": rows may leave this site',
-        ),
-        "min_rows": (
-            "10",
-            "rows, or people, that this site must have; this and what follows is for sums",
-        ),
-        "min_sites": ("3", "sites that must take part"),
-        "min_share": ("0.66", "share of the members that must take part"),
-        "min_cell": (
-            "5",
-            "curves merge bins with fewer rows, smaller strata have no value (only without noise)",
-        ),
-        "max_min_cell": ("50", "the largest min_cell of another member that this site accepts"),
-        "min_change": (
-            "10",
-            "rows that must differ before this site contributes others than the last time",
-        ),
-        "max_bins": ("1024", "of a column"),
-        "epsilon_budget": (
-            "10.0",
-            "at which this site stops: of all its releases with noise together",
-        ),
-        "delta_budget": ("1e-5", "with which that epsilon is computed"),
-        "releases_per_day": (
-            "0",
-            "0: no limit; with the same noise as before, a release does not count",
-        ),
-        "person": ('"patient"', "column that tells people apart: then min_rows counts people"),
-    }
-)
 
 
 class Budget(NamedTuple):
@@ -103,13 +63,11 @@ def policy_text(
 ) -> str:
     """Return a policy.toml with all keys, of which some are in force and the others are comments."""
     lines = []
-    for key, (default, words) in KEYS.items():
-        line = (
-            f"{key} = {in_force[key]}"
-            if key in in_force
-            else f"# {key} = {examples.get(key, default)}"
-        )
-        lines.append(f"{line:{LINE_WIDTH}}  # {words}")
+    default = Policy()
+    for name, key in keys_of(Policy).items():
+        shown = examples.get(name) or key.example or toml_value(getattr(default, name))
+        line = f"{name} = {in_force[name]}" if name in in_force else f"# {name} = {shown}"
+        lines.append(f"{line:{LINE_WIDTH}}  # {key.text}")
     return "\n".join([HEADER.rstrip(), *lines, ""])
 
 
@@ -118,12 +76,12 @@ def budget_of(task: Task) -> Budget | None:
     spent = subject_of(task, 0, None, _least_sites(task)).spent
     if not spent:
         return None
-    rules = Rules()
+    policy = Policy()
     for releases in range(RELEASES_IN_BUDGET, 0, -1):
-        epsilon = total_epsilon(spent * releases, rules.delta_budget)
+        epsilon = total_epsilon(spent * releases, policy.delta_budget)
         if math.isfinite(epsilon):
             return Budget(_rounded_up(epsilon), releases)
-    return Budget(rules.epsilon_budget, 0)
+    return Budget(policy.epsilon_budget, 0)
 
 
 def budget_words(task: Task) -> str:
@@ -149,4 +107,4 @@ def _rounded_up(epsilon: float) -> float:
 
 
 def _toml_list(names: Iterable[str]) -> str:
-    return json.dumps(list(dict.fromkeys(names)), ensure_ascii=False)
+    return toml_value(list(dict.fromkeys(names)))
