@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import networkx as nx
@@ -242,6 +245,30 @@ def test_the_sign_of_a_sparse_solver_does_not_matter(
         )
         sides.append(theory.bottleneck(graph).side.tolist())
     assert sides[0] == sides[1]
+
+
+SIDES_AND_PLACES = """
+from gosta import graphs, theory
+from gosta.graphs import Graph, positions
+for name, n in (("torus", 100), ("torus", 529), ("hypercube", 512), ("erdos-renyi", 200)):
+    graph = graphs.make(name, n, seed=1)
+    print(theory.bottleneck(graph).side.tolist())
+    print((positions(Graph("edges", n, graph.edges)).round(6) + 0.0).tolist())
+"""
+
+
+def test_bottlenecks_and_drawings_do_not_depend_on_the_processor() -> None:
+    older = {
+        "OPENBLAS_CORETYPE": "Prescott",
+        "OPENBLAS_NUM_THREADS": "1",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL",
+    }
+    command = [sys.executable, "-W", "ignore", "-c", SIDES_AND_PLACES]
+    outputs = [
+        subprocess.run(command, env=os.environ | more, capture_output=True, check=True).stdout
+        for more in ({}, older)
+    ]
+    assert outputs[0] == outputs[1]
 
 
 def test_two_equal_sides_begin_at_the_lowest_node() -> None:

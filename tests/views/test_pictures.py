@@ -20,7 +20,7 @@ from gosta.graphs.graph import Graph
 from gosta.runtime import extras
 from gosta.simulation.overview import overview, reason_not_to_draw
 from gosta.simulation.trace import Trace
-from gosta.theory.plotting import CUT, SMALLER
+from gosta.theory.bottleneck import CUT, SMALLER
 from gosta.views import numbers
 
 

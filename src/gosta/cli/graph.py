@@ -69,7 +69,7 @@ def graph(
 
 def _draw(graph: Graph, file: Path) -> None:
     from gosta.theory import bottleneck
-    from gosta.theory.plotting import plot_bottleneck
+    from gosta.theory.bottleneck import plot_bottleneck
     from gosta.views import plots
 
     plots.save(plot_bottleneck(bottleneck(graph), plots.new_figure).figure, file)

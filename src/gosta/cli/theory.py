@@ -46,8 +46,8 @@ def theory(
     from gosta.protocols import find
     from gosta.simulation import plotting
     from gosta.simulation.simulate import setting_of
-    from gosta.theory.arguments import formula_for
     from gosta.theory.curves import error_curves
+    from gosta.theory.expectations import formula_for
     from gosta.theory.prediction import PREDICTIONS
     from gosta.views import plots
 
@@ -75,7 +75,7 @@ def theory(
 
 def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, Any]:
     from gosta.theory import mixing_time, spectral_gap
-    from gosta.theory.bounds import data_terms
+    from gosta.theory.expectations import data_terms
     from gosta.theory.prediction import neighbour_correlation
 
     info, error, terms = trace.info, trace.error(), data_terms(setting)

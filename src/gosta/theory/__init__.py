@@ -6,9 +6,9 @@ bounds are those of the paper's protocols and require a name.
 
 from gosta.theory.bottleneck import Bottleneck as Bottleneck
 from gosta.theory.bottleneck import bottleneck as bottleneck
-from gosta.theory.bounds import bound as bound
+from gosta.theory.expectations import PhantomNetwork as PhantomNetwork
+from gosta.theory.expectations import bound as bound
 from gosta.theory.expectations import expectation as expectation
-from gosta.theory.phantom import PhantomNetwork as PhantomNetwork
 from gosta.theory.prediction import Prediction as Prediction
 from gosta.theory.prediction import predict as predict
 from gosta.theory.spectrum import mixing_time as mixing_time

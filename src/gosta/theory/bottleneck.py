@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gosta import graphs
+from gosta.graphs import pictures
 from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Integers
-from gosta.theory.spectrum import slowest_mode
+from gosta.theory.spectrum import slowest_mode, spectral_gap
 from gosta.views import html
 from gosta.views.numbers import count, percent
+from gosta.views.plots import matplotlib, shown_figure
 
 MAX_RANGES = 3  # ranges of node numbers in a description
-SAME = 1e-9  # numbers that differ by less, relative to the largest, are the same: their last digits are rounding
-NARROW = 0.25  # random graphs of four neighbours each have cuts down to 0.3 of the weight between random sides
+# Numbers that differ by less, relative to the largest, are the same: their last digits are rounding.
+SAME = 1e-9
+# Random graphs of four neighbours each have cuts down to 0.3 of the weight between random sides.
+NARROW = 0.25
+# Of Okabe and Ito's palette: dark and light in grey print, too.
+SMALLER = "#E69F00"  # nodes of the smaller side
+LARGER = "#0072B2"  # nodes of the other side
+CUT = "#D55E00"  # edges between the sides
+MAX_LINE = 98  # characters of a caption's line
 
 
 class Bottleneck(NamedTuple):
@@ -40,9 +51,6 @@ class Bottleneck(NamedTuple):
 
         Returns the axes.
         """
-        from gosta.theory.plotting import plot_bottleneck
-        from gosta.views.plots import shown_figure
-
         return plot_bottleneck(self, shown_figure, ax)
 
     def _repr_html_(self) -> str:
@@ -129,3 +137,40 @@ def _ranges(nodes: Integers) -> list[str]:
     breaks = np.flatnonzero(np.diff(nodes) > 1)[: MAX_RANGES + 1] + 1
     parts = np.split(nodes, breaks)[: MAX_RANGES + 1]
     return [f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts]
+
+
+def plot_bottleneck(
+    found: Bottleneck, figure: Callable[[float, float], Any], ax: Any = None
+) -> Any:
+    """Draw a network with the two sides of its bottleneck in two colours, and the edges between them.
+
+    Without axes they belong to a new figure, which `figure` makes. Returns the axes.
+    """
+    graph = found.graph
+    pictures.check_drawable(graph)
+    places = pictures.positions(graph)
+    ax = pictures.new_axes(places, 7.0, figure) if ax is None else ax
+    is_smaller = np.isin(np.arange(graph.n), found.side)
+    pictures.draw_network(ax, graph, places, c=np.where(is_smaller, SMALLER, LARGER))
+    edges = pictures.edges_drawn(graph) if graph.edges is None else graph.edges
+    crossing = edges[is_smaller[edges[:, 0]] != is_smaller[edges[:, 1]]][: pictures.MAX_EDGES]
+    width = float(np.clip(40 / (len(crossing) + 1), 0.5, 2.5))
+    pictures.draw_edges(ax, graph, places, crossing, colors=CUT, linewidths=width, zorder=2)
+    _add_legend(ax, found)
+    gap = f"spectral gap {spectral_gap(graph):.3g}"
+    text = textwrap.fill(f"Bottleneck: {found.description}.", MAX_LINE, break_on_hyphens=False)
+    ax.set_title(
+        f"{graph.name}: {graph.n:,} nodes, {count(graph.m, 'edge')}, {gap}\n{text}", fontsize=8.5
+    )
+    return ax
+
+
+def _add_legend(ax: Any, found: Bottleneck) -> None:
+    line, dot = matplotlib("lines").Line2D, {"marker": "o", "linestyle": ""}
+    handles = {
+        count(len(found.side), "node"): line([], [], color=SMALLER, **dot),
+        f"the other {found.graph.n - len(found.side):,}": line([], [], color=LARGER, **dot),
+        f"{count(found.edges, 'edge')} between them": line([], [], color=CUT, linewidth=2),
+    }
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 3, "frameon": False}
+    ax.legend(list(handles.values()), list(handles), **place)

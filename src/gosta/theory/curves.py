@@ -9,8 +9,7 @@ import numpy as np
 from gosta.estimation.estimand import scale_of
 from gosta.estimation.setting import Setting
 from gosta.runtime.arrays import Floats, Integers
-from gosta.theory.bounds import BOUNDS, bounds
-from gosta.theory.expectations import EXPECTATIONS, expected_estimates
+from gosta.theory.expectations import BOUNDS, EXPECTATIONS, bounds, expected_estimates
 from gosta.theory.prediction import has_prediction, predicted_errors
 
 MAX_EXPECTED_NODES = 4000  # eigenvectors of more nodes take minutes

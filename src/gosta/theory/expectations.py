@@ -1,19 +1,25 @@
-"""Expected estimates: the mean over infinitely many runs.
+"""Expected estimates, the mean over infinitely many runs; and the paper's bounds on their errors.
 
-Edges are drawn independently of everything before, so expectations of estimates and of visitors' places are powers of
-two matrices with the same eigenvectors φ, ``I - L/2`` and ``I - L`` (see `spectrum`), in the order of the paper's
-pseudo-code. With H the kernel of all pairs, a visitor's expected kernel value at node k after s swaps is
-Σ_a λ_a^s φ_a(k) (Hφ_a)(k); the formulas below are geometric sums of such terms.
+Edges are drawn independently of everything before, so expectations of estimates and of visitors'
+places are powers of two matrices with the same eigenvectors φ, ``I - L/2`` and ``I - L`` (see
+`spectrum`), in the order of the paper's pseudo-code. With H the kernel of all pairs, a visitor's
+expected kernel value at node k after s swaps is Σ_a λ_a^s φ_a(k) (Hφ_a)(k); the formulas below are
+geometric sums of such terms.
+
+Bounds are those of the paper's theorems on ‖E[Z(t)] − V1‖, the distance of expected estimates from
+the exact value over all nodes. The phantom network is what the paper proves them with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gosta import graphs
 from gosta.errors import InputError
 from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs.graph import Graph
@@ -21,15 +27,19 @@ from gosta.protocols import AnyProtocol
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import pairs
 from gosta.statistics.definition import Options, Statistic
-from gosta.theory.arguments import formula_for, validate_times
-from gosta.theory.powers import power, power_quotient, power_sum
-from gosta.theory.spectrum import Modes, decompose, laplacian
+from gosta.theory.spectrum import Modes, decompose, dense_laplacian, laplacian, slowest_rate
 
 NEGLIGIBLE = 1e-17  # powers of an eigenvalue below this change no digit of a sum
 ROUNDING = 1e-12  # expected means below this share of the exact mean are rounding errors
 MAX_STEPS = 1_000_000  # about a minute
 SINGLE_STEPS_PER_NODE = 2  # iterations that are taken one by one
 GROWTH = 1.04  # between times at which expected kernel values are computed; linear in between
+MAX_PHANTOM_NODES = 40  # of a phantom network, whose matrix has (n + n²)² numbers
+LATEST = 2**53  # floats count iterations exactly up to here
+
+Formula = TypeVar("Formula")
+Rates: TypeAlias = float | Floats
+Times: TypeAlias = float | Floats | Integers
 
 
 def expectation(
@@ -94,19 +104,19 @@ def expected_estimates(setting: Setting, times: Integers) -> Floats:
     return np.stack([setting.values(at) for at in by_time], axis=1)
 
 
-def averaging(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
+def expected_averaging(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
     """Average row means: W₂^t h̄."""
     start = modes.vectors.T @ kernel.mean(axis=1)
     return np.asarray(modes.vectors @ (power(modes.rates[:, None] / 2, times) * start[:, None]))
 
 
-def u1(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
+def expected_u1(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
     """Average a node's kernel value after 1, 2, ..., t swaps."""
     rates = modes.rates[:, None]
     return modes.visitor_terms(kernel) @ ((1 - rates) * power_sum(rates, times) / times)
 
 
-def gosta_sync(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
+def expected_gosta_sync(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
     """Sum S(t) = W₂ (S(t−1) + h(t−1)), with h the kernel value before the swap; Z = S/t."""
     within = modes.vectors.T @ modes.visitor_terms(kernel)
     mean, swap = modes.rates[:, None] / 2, modes.rates[None, :]
@@ -114,7 +124,7 @@ def gosta_sync(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> 
     return modes.vectors @ (np.stack(sums, axis=1) / times)
 
 
-def u2(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
+def expected_u2(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
     """Average visitor × visitor after 0, 1, ..., t − 1 swaps of each: Σ_ab φ_a φ_b (φ_aᵀHφ_b) Σ_s (λ_a λ_b)^s.
 
     The remainder of a geometric sum after t terms, (λ_a λ_b)^t/(1 − λ_a λ_b), has fewer modes the larger t.
@@ -137,7 +147,7 @@ def u2(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: Graph) -> Floats:
+def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: Graph) -> Floats:
     """Follow the recursion of E[Z]: one by one at first, then in steps much shorter than any time scale (Heun).
 
     Node k is drawn with probability p_k and folds in its visitor with weight 1/count. The paper puts 1/(p_k t) for that
@@ -197,10 +207,236 @@ class _ExpectedVisitors:
 
 
 EXPECTATIONS = {
-    "averaging": averaging,
-    "u1": u1,
-    "u2": u2,
-    "gosta-sync": gosta_sync,
-    "gosta-async": gosta_async,
+    "averaging": expected_averaging,
+    "u1": expected_u1,
+    "u2": expected_u2,
+    "gosta-sync": expected_gosta_sync,
+    "gosta-async": expected_gosta_async,
 }
 APPROXIMATE = {"gosta-async"}
+
+
+class DataTerms(NamedTuple):
+    """Two distances of the kernel from a constant, by which all bounds depend on the data."""
+
+    rows: float  # ‖h̄ − V1‖, of row means
+    pairs: float  # ‖H − h̄1ᵀ‖ (Frobenius), of kernel values within rows
+    n: int  # number of rows
+
+
+def bound(
+    protocol: str | AnyProtocol,
+    data: Any,
+    statistic: str | Statistic,
+    graph: Any,
+    times: ArrayLike,
+    *,
+    seed: int = 0,
+    columns: str | int | Sequence[str | int] | None = None,
+    label: Any = None,
+    score: Any = None,
+    drop_missing: bool = False,
+    options: Options | None = None,
+) -> Floats:
+    """Bound the distance of expected estimates from the exact value, ‖E[Z(t)] − V1‖ over all nodes.
+
+    For ``averaging``, ``u1``, ``u2`` and ``gosta-sync``; the paper's theorem for ``gosta-async`` has a constant that it
+    does not give. The bound is in the statistic's own unit; for ratios such as the AUC it is right to first order.
+    All pairs are evaluated once, and none is stored.
+
+    Parameters
+    ----------
+    protocol, data, statistic, graph, times, seed, columns, label, score, drop_missing, options
+        As for `expectation`.
+
+    Returns
+    -------
+    array
+        One number for each time.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> gosta.theory.bound("gosta-sync", [1.0, 2.0, 4.0], "gini-mean-difference", "path", [10, 1000]).round(3)
+    array([4.737, 0.043])
+    """
+    choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
+    return bounds(
+        make_setting(protocol, data, statistic, graph, seed, options or {}, **choice),
+        validate_times(times),
+    )
+
+
+def bounds(setting: Setting, times: Integers) -> Floats:
+    """Return the bound at each time; for a statistic of several numbers, on the root of the sum of their squares."""
+    formula = formula_for(setting.protocol, BOUNDS, "bound")
+    c = slowest_rate(setting.graph) / 2
+    each = [formula(terms, c, times.astype(np.float64)) for terms in data_terms(setting)]
+    return np.asarray(np.linalg.norm(each, axis=0))
+
+
+def data_terms(setting: Setting) -> list[DataTerms]:
+    """Return the data terms of each number of the statistic."""
+    estimand, terms = setting.estimand, []
+    for slopes in setting.slopes:
+        row_means = estimand.row_means @ slopes
+        between = float(np.linalg.norm(row_means - row_means.mean()))
+        within = max(0.0, estimand.n**2 * estimand.scatter(slopes) - estimand.n * between**2)
+        terms.append(DataTerms(between, within**0.5, estimand.n))
+    return terms
+
+
+def bound_of_averaging(data: DataTerms, c: float, t: Floats) -> Floats:
+    """Return e^(−ct) ‖h̄ − V1‖."""
+    return np.exp(-c * t) * data.rows
+
+
+def bound_of_u1(data: DataTerms, c: float, t: Floats) -> Floats:
+    """Return ‖H − h̄1ᵀ‖/(2ct), over all nodes.
+
+    The paper has ‖h_k‖ for node k; the mean of h_k cancels in its proof, and therefore in the bound.
+    """
+    gap = _swap_gap(c)
+    return data.pairs / (gap * t) if gap else np.full_like(t, np.inf)
+
+
+def bound_of_u2(data: DataTerms, c: float, t: Floats) -> Floats:
+    """Return (√n/t) (2/(1 − λ) ‖h̄ − V1‖ + 1/(1 − λ²) ‖H − h̄1ᵀ‖) with 1 − λ = 2c."""
+    gap = _swap_gap(c)
+    if not gap:
+        return np.full_like(t, np.inf)
+    size: float = (2 / gap * data.rows + data.pairs / (gap * (2 - gap))) * math.sqrt(data.n)
+    return size / t
+
+
+def bound_of_gosta_sync(data: DataTerms, c: float, t: Floats) -> Floats:
+    """Return ‖h̄ − V1‖/(ct) + (2/(ct) + e^(−ct)) ‖H − h̄1ᵀ‖."""
+    return data.rows / (c * t) + (2 / (c * t) + np.exp(-c * t)) * data.pairs
+
+
+def _swap_gap(c: float) -> float:
+    """Return 1 − |λ₂(1)|: 2c, but 0 for two nodes, whose visitors swap back and forth forever and never mix."""
+    return 2 * c if c < 0.9 else 0.0  # c is at most 1/2 on more than two nodes
+
+
+BOUNDS = {
+    "averaging": bound_of_averaging,
+    "u1": bound_of_u1,
+    "u2": bound_of_u2,
+    "gosta-sync": bound_of_gosta_sync,
+}
+
+
+class PhantomNetwork:
+    """Expected estimates of GoSta-sync and the expected numbers of the copies.
+
+    Parameters
+    ----------
+    kernel
+        H, n × n: the kernel of all pairs of observations.
+    graph
+        As for `gosta.graphs.load`, n ≤ 40.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([1.0, 2.0, 4.0])
+    >>> network = PhantomNetwork(np.abs(x[:, None] - x), "path")
+    >>> network.transition(1).shape
+    (12, 12)
+    >>> network.expectation([1, 10, 1000]).round(3)  # V = 4/3; gini-mean-difference is 3/2 of it
+    array([[0.   , 1.07 , 1.331],
+           [0.   , 1.1  , 1.331],
+           [0.   , 1.163, 1.332]])
+    """
+
+    def __init__(self, kernel: ArrayLike, graph: Any) -> None:
+        try:
+            self.kernel = np.atleast_2d(np.asarray(kernel, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InputError(
+                "kernel must be an array of n x n numbers, the kernel of all pairs"
+            ) from None
+        self.n = n = len(self.kernel)
+        if self.kernel.shape != (n, n) or not np.isfinite(self.kernel).all():
+            shape = self.kernel.shape
+            raise InputError(
+                f"kernel of shape {shape} must be n x n finite numbers, the kernel of all pairs"
+            )
+        if n > MAX_PHANTOM_NODES:
+            raise InputError(
+                f"a phantom network of {n} nodes has {n + n * n:,} states; take at most {MAX_PHANTOM_NODES} nodes"
+            )
+        matrix = dense_laplacian(graphs.load(graph, n).check())
+        self.average, self.swap = np.eye(n) - matrix / 2, np.eye(n) - matrix
+
+    def start(self) -> Floats:
+        """Return the state before the first iteration: estimates of 0, and the kernel in every copy."""
+        return np.concatenate([np.zeros(self.n), self.kernel.ravel()])
+
+    def transition(self, t: int) -> Floats:
+        """Return the matrix by which iteration t multiplies the expected state: update, then average, then swap."""
+        validate_times(t)
+        n = self.n
+        own_place = np.zeros((n, n * n))
+        own_place[np.arange(n), np.arange(n) * (n + 1)] = 1.0  # node k reads place k of copy k
+        upper = np.hstack([(t - 1) / t * self.average, self.average @ own_place / t])
+        lower = np.hstack([np.zeros((n * n, n)), np.kron(np.eye(n), self.swap)])
+        return np.vstack([upper, lower])
+
+    def expectation(self, times: ArrayLike) -> Floats:
+        """Return expected estimates, nodes × times, by multiplying all matrices out."""
+        iterations = validate_times(times)
+        state, out = self.start(), np.empty((self.n, len(iterations)))
+        for t in range(1, int(iterations.max()) + 1):
+            state = self.transition(t) @ state
+            out[:, iterations == t] = state[: self.n, None]
+        return out
+
+
+def validate_times(times: ArrayLike) -> Integers:
+    """Return numbers of iterations as an array, or raise an error if they are not such numbers."""
+    array = np.atleast_1d(np.asarray(times))
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "iu"
+        or not array.size
+        or array.min() < 1
+        or array.max() > LATEST
+    ):
+        raise InputError(f"times = {times!r} must be whole numbers from 1 to 2**53")
+    return array.astype(np.int64)
+
+
+def formula_for(protocol: AnyProtocol, formulas: Mapping[str, Formula], kind: str) -> Formula:
+    """Return the formula of a protocol, or raise an error that names the protocols that have one."""
+    if protocol.name not in formulas:
+        raise InputError(
+            f"there is no {kind} for {protocol.name}; there is one for {', '.join(formulas)}"
+        )
+    return formulas[protocol.name]
+
+
+def power(rate: Rates, t: Times) -> Floats:
+    """Return (1 − rate)^t."""
+    near = np.minimum(rate, 0.5)
+    return np.asarray(np.where(rate < 0.5, np.exp(t * np.log1p(-near)), np.power(1.0 - rate, t)))
+
+
+def power_sum(rate: Rates, t: Times) -> Floats:
+    """Return 1 + x + ... + x^(t−1) for x = 1 − rate."""
+    near = np.minimum(rate, 0.5)
+    lost = np.where(rate < 0.5, -np.expm1(t * np.log1p(-near)), 1 - np.power(1.0 - rate, t))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(np.abs(rate) < 1e-300, t, lost / rate))
+
+
+def power_quotient(one: Floats, other: Floats, t: int) -> Floats:
+    """Return (x^t − y^t)/(x − y) for x = 1 − one, y = 1 − other: the sum of x^r y^(t−1−r) over r."""
+    gap = other - one
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out: Floats = (power(one, t) - power(other, t)) / gap
+    # Where the two are too near for a difference, its slope at the middle; either way ten digits are left.
+    near = t * np.abs(gap) < 1e-5 * np.abs(1 - one)
+    out[near] = t * power((one + other)[near] / 2, t - 1)
+    return out

@@ -29,9 +29,8 @@ from gosta.graphs.graph import Graph
 from gosta.protocols import DEFAULT, AnyProtocol, Protocol, find
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics.definition import Options, Statistic
-from gosta.theory.arguments import formula_for
+from gosta.theory.expectations import Rates, formula_for
 from gosta.theory.momentum import CARRIED, TRACKING, MomentumErrors, Source
-from gosta.theory.powers import Rates
 from gosta.theory.spectrum import MAX_FACTORED_NODES, scipy_module, slowest_modes
 from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary, summarise
 from gosta.views import html

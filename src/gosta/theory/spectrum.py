@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ MAX_SMALL_NODES = 500  # up to which all are computed even where the smallest is
 # up to which a sparse graph is factored, which finds the slowest mode everywhere
 MAX_FACTORED_NODES = 10_000
 MAX_BLOCK_NODES = 200_000  # beyond which fewer vectors are solved for at once, for memory and time
+MAX_PROJECTION_ROUNDS = 2000  # of inverse iteration, where there are several slowest modes
+PROJECTED = 1e-11  # relative change in a round below which inverse iteration has converged
 LANCZOS_STEPS = 80  # for the density of eigenvalues of large graphs
 MAX_SOLVER_ROUNDS = 60  # of ten iterations each
 LEAST_WEIGHT = 1e-100  # relative to the largest: smaller weights are lost in rounding
@@ -122,10 +125,11 @@ def slowest_rate(graph: Graph) -> float:
 def slowest_mode(graph: Graph) -> tuple[float, Floats]:
     """Return the smallest rate above zero and its eigenvector, Fiedler's: the direction that mixes last.
 
-    Which one linear algebra finds, if there are several, and its sign depend on the processor. So of several (in a
-    cycle, say) it is the one along which the ends of an edge differ most: of the first edge whose ends clearly differ
-    along any of them. And the first number of the vector that is clearly not zero, a tenth of the largest or more, is
-    positive. Of graphs for which the solver finds only one eigenvector, the sign alone is certain.
+    Which one linear algebra finds, if there are several, and its sign depend on the processor. So of
+    several (in a cycle, say) it is the one along which the ends of an edge differ most: of the first
+    edge whose ends clearly differ along any of them. And the first number of the vector that is
+    clearly not zero, a tenth of the largest or more, is positive. Beyond 10,000 nodes the vector is
+    an approximation, and only its sign is certain if there are several.
     """
     rate, vectors = slowest_modes(graph)
     vector = vectors[:, 0]
@@ -141,8 +145,8 @@ def slowest_mode(graph: Graph) -> tuple[float, Floats]:
 def slowest_modes(graph: Graph) -> tuple[float, Floats]:
     """Return the smallest rate above zero and its eigenvectors, as columns; of large graphs only one of them."""
     if graph.n > MAX_SMALL_NODES and graph.edges is not None:
-        factor = graph.n <= MAX_FACTORED_NODES and graph.m <= 20 * graph.n
-        rate, vector = (_solve_by_factoring if factor else _solve_by_multigrid)(graph.check())
+        can_factor = graph.n <= MAX_FACTORED_NODES and graph.m <= 20 * graph.n
+        rate, vector = (_solve_by_factoring if can_factor else _solve_by_multigrid)(graph.check())
         return rate, vector[:, None]
     modes = decompose(graph)
     rate = float(modes.rates[1])
@@ -155,11 +159,10 @@ def _first_edge(graph: Graph, vectors: Floats) -> tuple[int, int]:
     """Return the first edge whose ends clearly differ along any of some eigenvectors."""
     if graph.edges is None:
         return 0, 1
-    # of these, as of all that is made from them, any others of the space give the same
-    products = vectors @ vectors.T
-    (i, j), own = graph.edges.T, products.diagonal()
-    squares = own[i] + own[j] - 2 * products[i, j]
-    first = int(np.argmax(squares >= CLEAR**2 * squares.max()))
+    products = vectors @ vectors.T  # any other eigenvectors of the space have the same
+    (i, j), squares = graph.edges.T, products.diagonal()
+    distances = squares[i] + squares[j] - 2 * products[i, j]
+    first = int(np.argmax(distances >= CLEAR**2 * distances.max()))
     return int(i[first]), int(j[first])
 
 
@@ -235,6 +238,7 @@ def _all_rates(graph: Graph) -> Floats | None:
 def _solve_by_factoring(graph: Graph) -> tuple[float, Floats]:
     """Find the slowest mode by Lanczos on the inverse, from a factorisation without one node's row and column."""
     linalg = scipy_module("sparse.linalg")
+    assert graph.edges is not None
     n, matrix = graph.n, laplacian(graph).tocsc() * graph.n
     factors = linalg.splu(
         matrix[1:, 1:].tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}
@@ -248,7 +252,44 @@ def _solve_by_factoring(graph: Graph) -> tuple[float, Floats]:
     start = np.random.default_rng(0).standard_normal(n)
     operator = linalg.LinearOperator((n, n), invert, dtype=np.float64)
     values, vectors = linalg.eigsh(operator, k=1, which="LM", v0=start - start.mean())
-    return float(1 / values[0] / n), vectors[:, 0]
+    value, vector = float(values[0]), vectors[:, 0]
+    if _has_other_modes(invert, value, vector):
+        # Of several modes, Lanczos finds what rounding errors choose.
+        differences = np.abs(np.diff(_project(invert, value, start)[graph.edges], axis=1)[:, 0])
+        i, j = graph.edges[np.argmax(differences >= CLEAR * differences.max())]
+        along_edge = np.zeros(n)
+        along_edge[i], along_edge[j] = 1.0, -1.0
+        vector = _project(invert, value, along_edge)
+    return 1 / value / n, vector
+
+
+def _has_other_modes(invert: Callable[[Floats], Floats], value: float, vector: Floats) -> bool:
+    """Return whether an operator has its largest eigenvalue for other vectors than one, too."""
+    linalg, n = scipy_module("sparse.linalg"), len(vector)
+
+    def invert_others(x: Floats) -> Floats:
+        out = invert(x - vector * (vector @ x.ravel()))
+        return np.asarray(out - vector * (vector @ out))
+
+    operator = linalg.LinearOperator((n, n), invert_others, dtype=np.float64)
+    start = np.random.default_rng(1).standard_normal(n)
+    for tolerance, least_gap in ((1e-3, 1e-2), (0.0, 1e-7)):  # the first is enough for most graphs
+        (other,) = linalg.eigsh(operator, k=1, v0=start, tol=tolerance, return_eigenvectors=False)
+        if other < (1 - least_gap) * value:
+            return False
+    return True
+
+
+def _project(invert: Callable[[Floats], Floats], value: float, vector: Floats) -> Floats:
+    """Return the part of a vector that lies along the eigenvectors of the largest eigenvalue.
+
+    Rounding errors do not grow in these rounds, as they do in the method of Lanczos.
+    """
+    for _ in range(MAX_PROJECTION_ROUNDS):
+        before, vector = vector, invert(vector) / value
+        if np.linalg.norm(vector - before) < PROJECTED * np.linalg.norm(vector):
+            break
+    return vector
 
 
 def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
