@@ -16,7 +16,6 @@ import numpy as np
 
 import gosta
 from gosta.runtime.machine import available_cores, limit_cores
-from gosta.simulation.simulate import setting_of
 from gosta.simulation.trace import Trace
 
 REQUIRED_SPEEDUPS = {2: 1.8, 16: 10.0}  # by number of cores
@@ -174,7 +173,8 @@ def simulate_against_c(
     loop: ctypes.CDLL, statistic: str, n: int, iterations: int, required: float | None
 ) -> None:
     trace = simulate(statistic, "gosta-async", n, runs=1, iterations=iterations)
-    x, edges = trace.resume_data["x"], trace.resume_data["edges"]
+    x, edges = trace.setting.estimand.x, trace.setting.graph.edges
+    assert edges is not None
     values = trace.estimates.values[0, -1]
 
     def ours() -> float:
@@ -189,7 +189,7 @@ def simulate_against_c(
             for number in (x.shape[1], len(edges), trace.info.seed, iterations)
         ]
         seconds = common.seconds_of(lambda: getattr(loop, f"{statistic}_{way}")(*places, *numbers))
-        np.testing.assert_array_equal(values, setting_of(trace).values(z[None, :, None])[0, :, 0])
+        np.testing.assert_array_equal(values, trace.setting.values(z[None, :, None])[0, :, 0])
         return seconds / iterations
 
     times = shortest(ours, lambda: theirs("one_by_one"), lambda: theirs("ahead"))

@@ -261,7 +261,9 @@ def test_estimates_do_not_depend_on_checkpoints_or_number_of_runs() -> None:
         "iris", "variance", graph="torus", iterations=200_000, runs=4, checkpoints=50, clocks=True
     )
     np.testing.assert_array_equal(few.estimates[0, -1], many.estimates[0, -1])
-    assert many.data["time"].values[:, -1] == pytest.approx(200_000 / many.info.edges, rel=0.02)
+    assert many.data["time"].values[:, -1] == pytest.approx(
+        200_000 / many.setting.graph.m, rel=0.02
+    )
 
 
 def test_weighted_edges_and_own_graphs() -> None:

@@ -693,7 +693,7 @@ def test_the_default_graph_exists_for_few_nodes(n: int, capsys: pytest.CaptureFi
     trace = gosta.simulate(
         [float(k * k) for k in range(n)], "variance", runs=1, iterations=10, engine="reference"
     )
-    assert trace.info.graph == ("watts-strogatz" if n > 5 else "complete")
+    assert trace.setting.graph_name == ("watts-strogatz" if n > 5 else "complete")
 
 
 def test_parameters() -> None:

@@ -299,7 +299,7 @@ def test_nodes_with_one_class_have_no_local_value() -> None:
         iterations=20,
         runs=1,
     )
-    assert None in trace.info.local_values[0]
+    assert np.isnan(trace.setting.local_values()[:, 0]).any()
 
 
 def test_representations_name_the_parts() -> None:
@@ -344,8 +344,11 @@ def test_resuming_needs_the_protocol_of_the_trace(tmp_path: Path) -> None:
         iterations=100,
         runs=1,
     )
+    assert gosta.resume(other, iterations=200).iterations[-1] == 200
+    other.save(tmp_path / "other.nc")
     with pytest.raises(gosta.InputError, match="'half-forgotten' is not built in"):
-        gosta.resume(other, iterations=200)
+        gosta.resume(tmp_path / "other.nc", iterations=200)
+    assert "half-forgotten on watts-strogatz" in repr(gosta.Trace.load(tmp_path / "other.nc"))
 
 
 def test_ctrl_c_raises_with_the_partial_trace() -> None:

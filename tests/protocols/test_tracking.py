@@ -124,7 +124,7 @@ def test_functions_of_means_need_no_visitors() -> None:
     trace = gosta.simulate(
         "iris", "variance", columns="petal length", graph="complete", iterations=8000, runs=3
     )
-    assert trace.info.averages_moments
+    assert trace.setting.protocol.averages_moments
     assert float(trace.error()["mean"][-1]) < 1e-6
     assert trace.units[-1] == 8000 * 2 * (
         2 + 1 + 2
@@ -136,7 +136,7 @@ def test_functions_of_means_need_no_visitors() -> None:
     pairs = gosta.simulate(
         "iris", "variance", columns="petal length", protocol="gosta-async", iterations=6000, runs=1
     )
-    assert not pairs.info.averages_moments
+    assert not pairs.setting.protocol.averages_moments
 
 
 @pytest.mark.parametrize("nodes", [None, 12])
@@ -156,7 +156,7 @@ def test_intervals_of_nodes_are_those_of_all_rows(statistic: str, nodes: int | N
     width = wanted.high - wanted.low
     assert float(abs(low - wanted.low).max()) < 0.15 * width
     assert float(abs(high - wanted.high).max()) < 0.15 * width
-    assert trace.info.pooled_intervals[0] == pytest.approx(
+    assert trace.setting.estimand.pooled_intervals()[0] == pytest.approx(
         [wanted.low, wanted.high], abs=0.02 * width
     )
 
@@ -200,7 +200,9 @@ def test_intervals_count_the_error_of_gossip() -> None:
         covers.append(
             [(low <= trace.target) & (trace.target <= high), abs(middle - trace.target) <= reach]
         )
-        widths.append((high - low).mean() / np.diff(trace.info.pooled_intervals[0])[0])
+        widths.append(
+            (high - low).mean() / np.diff(trace.setting.estimand.pooled_intervals()[0])[0]
+        )
     with_gossip, without = np.array(covers).mean(axis=(0, 2))
     assert with_gossip > 0.95
     assert without < 0.5
@@ -209,7 +211,7 @@ def test_intervals_count_the_error_of_gossip() -> None:
         rows, "gini-mean-difference", iterations=60 * 300 * 10, interval=0.95, runs=1, checkpoints=1
     )
     width = float((late.intervals()[1] - late.intervals()[0])[0, -1].mean())
-    assert 1.0 < width / np.diff(late.info.pooled_intervals[0])[0] < 1.2
+    assert 1.0 < width / np.diff(late.setting.estimand.pooled_intervals()[0])[0] < 1.2
     soon = gosta.simulate(
         rows, "gini-mean-difference", iterations=60, interval=0.95, runs=1, checkpoints=1
     )

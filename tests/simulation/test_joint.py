@@ -148,12 +148,14 @@ def test_intervals_are_those_of_each_statistic() -> None:
         )
         if k == 1:
             assert np.isnan(low.sel(value=title)).all()
-            assert trace.info.no_intervals[k].startswith(
+            assert trace.setting.estimand.no_intervals[k].startswith(
                 "spearman-rho: nodes cannot compute its interval"
             )
             continue
         width = wanted.high - wanted.low
-        assert trace.info.pooled_intervals[k] == pytest.approx((wanted.low, wanted.high))
+        assert trace.setting.estimand.pooled_intervals()[k] == pytest.approx(
+            (wanted.low, wanted.high)
+        )
         assert float(abs(low.sel(value=title) - wanted.low).max()) < 0.1 * width
         assert float(abs(high.sel(value=title) - wanted.high).max()) < 0.1 * width
     with pytest.raises(InputError, match=r"spearman-rho: nodes cannot .*; mann-whitney is a count"):
@@ -319,7 +321,7 @@ def test_the_command_line_shows_each_statistic(run: Any, tmp_path: Path) -> None
     assert code == 0
     lines = out.splitlines()
     assert lines[2].split()[:5] == ["protocol", "statistic", "exact", "value", "estimate"]
-    assert [line.split()[k] for line, k in zip(lines[3:6], (1, 0, 0), strict=True)] == arguments[
+    assert [line.split()[k] for line, k in zip(lines[3:6], (2, 0, 0), strict=True)] == arguments[
         3
     ].split(",")
     for start in (

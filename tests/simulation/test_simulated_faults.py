@@ -177,8 +177,8 @@ def test_a_run_that_is_continued_has_the_same_faults(more: dict[str, Any], tmp_p
     assert again.info == part.info
     continued = gosta.resume(tmp_path / "part.nc", iterations=3000)
     assert continued.data.identical(whole.data)
-    assert continued.info.faults == ALL_FAULTS
-    assert continued.info.graph == "cycle, complete from 400, again from 700"
+    assert continued.setting.faults == ALL_FAULTS
+    assert continued.setting.graph_name == "cycle, complete from 400, again from 700"
 
 
 def test_what_a_trace_says_about_faults() -> None:

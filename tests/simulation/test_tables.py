@@ -14,7 +14,6 @@ from engine_runs import advance, estimates
 
 import gosta
 from gosta import graphs
-from gosta.cli import run_summary
 from gosta.estimation import placement
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import make_setting
@@ -193,7 +192,7 @@ def test_incomplete_rows_are_left_out_of_the_right_sites(name: str) -> None:
     wanted = [
         gosta.exact(own[used], name, columns="second") for _, own in whole.groupby("hospital")
     ]
-    assert trace.info.local_values[0] == pytest.approx(tuple(wanted))
+    assert trace.setting.local_values()[:, 0].tolist() == pytest.approx(wanted)
     assert trace.target == pytest.approx(gosta.exact(whole[used], name, columns="second"))
 
 
@@ -208,12 +207,12 @@ def test_rows_are_at_the_node_of_their_sites_name(tmp_path: Path) -> None:
         [(str(tmp_path / "star.csv"), 0), ("cycle", 5)],
     ):
         trace = gosta.simulate(PATIENTS, "auc", graph=graph, iterations=9, **common)
-        assert trace.resume_data["edges"].tolist() == [[3, 1], [3, 0], [3, 2]]
+        assert np.asarray(trace.setting.graph.edges).tolist() == [[3, 1], [3, 0], [3, 2]]
         assert trace.estimates["node"].values.tolist() == ["a", "b", "c", "d"]
     trace.save(tmp_path / "t.nc")
     longer = gosta.resume(tmp_path / "t.nc", iterations=18)
     assert longer.node_names == ["a", "b", "c", "d"]
-    shown = run_summary.record(longer)
+    shown = longer.to_dict()
     assert (shown["nodes"], len(shown["local_values"])) == (["a", "b", "c", "d"], 4)
     longer.report(tmp_path / "run.html")
     assert '"node_names":["a","b","c","d"]' in (tmp_path / "run.html").read_text(encoding="utf-8")
@@ -233,7 +232,10 @@ def test_rows_are_at_the_node_of_their_sites_name(tmp_path: Path) -> None:
         trace = gosta.simulate(
             numbered, "auc", graph=networkx.path_graph(nodes), iterations=9, **common
         )
-        assert (trace.resume_data["edges"].tolist(), trace.node_names) == (edges, ["7", "8", "9"])
+        assert (np.asarray(trace.setting.graph.edges).tolist(), trace.node_names) == (
+            edges,
+            ["7", "8", "9"],
+        )
     with pytest.raises(
         gosta.InputError, match=r"only the graph has x, only the data a; use the same names"
     ):
@@ -253,7 +255,7 @@ def test_few_nodes_are_all_neighbours_by_default() -> None:
         ({"nodes": 9}, "watts-strogatz"),
     ):
         trace = gosta.simulate(PATIENTS, "auc", iterations=5, runs=1, engine="reference", **how)
-        assert trace.info.graph == graph
+        assert trace.setting.graph_name == graph
     goal, data = plan.Goal("auc"), gosta.datasets.load(PATIENTS)
     assert plan.for_data(goal, data, None, None, None, "hospital", 0).graph == "complete"
     assert plan.for_sites(plan.Goal("gini-index"), None, None, 0).graph == "watts-strogatz"
@@ -271,7 +273,7 @@ def test_columns_that_were_chosen_stay_chosen() -> None:
     assert all_columns.target == pytest.approx(gosta.exact("breast-cancer", "auc"), rel=1e-12)
     names = np.arange(569) % 7
     apart = gosta.simulate("breast-cancer", "auc", by=names, iterations=10, runs=1)
-    assert apart.info.nodes == 7
+    assert apart.setting.placement.nodes == 7
     assert apart.target == pytest.approx(gosta.exact("breast-cancer", "auc"), rel=1e-12)
 
 

@@ -87,7 +87,7 @@ def test_interrupted_and_resumed_is_uninterrupted(
     np.testing.assert_allclose(resumed.data["time"], whole.data["time"], rtol=1e-12)
 
 
-def test_resuming_needs_the_same_statistic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resuming_needs_the_same_statistic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gosta.statistics.definition.STATISTICS", dict(STATISTICS))
     made = gosta.statistic(name="scaled-gap")(lambda x, y, scale=2: scale * abs(x[0] - y[0]))
     settings: dict[str, Any] = {
@@ -101,9 +101,16 @@ def test_resuming_needs_the_same_statistic(monkeypatch: pytest.MonkeyPatch) -> N
         "lognormal", made, **{**settings, "iterations": 2000, "checkpoints": 200}
     )
     np.testing.assert_array_equal(gosta.resume(part, iterations=2000).estimates, whole.estimates)
+    part.save(tmp_path / "part.nc")
     gosta.statistic(name="scaled-gap")(lambda x, y, scale=2: scale * (x[0] - y[0]) ** 2)
+    np.testing.assert_array_equal(gosta.resume(part, iterations=2000).estimates, whole.estimates)
+    read = gosta.Trace.load(tmp_path / "part.nc")
     with pytest.raises(gosta.InputError, match="the statistic scaled-gap has changed"):
-        gosta.resume(part)
+        gosta.resume(read)
+    assert repr(read) == repr(part)
+    np.testing.assert_array_equal(read.estimates, part.estimates)
+    with pytest.raises(gosta.InputError, match="copy the file that it was read from"):
+        read.save(tmp_path / "again.nc")
 
 
 def test_going_beyond_the_end() -> None:
@@ -137,7 +144,7 @@ def test_a_target_of_zero_gives_absolute_errors() -> None:
     x = np.array([(0, 0), (1, 1), (0, 1), (1, 0)] * 5, dtype=float)
     trace = gosta.simulate(x, "covariance", graph="complete", iterations=5000, runs=2)
     assert trace.target == 0.0
-    assert not trace.info.is_relative
+    assert not trace.is_relative
     np.testing.assert_allclose(trace.error()["mean"], abs(trace.estimates).mean(("node", "run")))
     assert "absolute" in trace.error().attrs["error"]
 

@@ -9,11 +9,11 @@ import pytest
 
 import gosta
 from gosta import protocols
-from gosta.cli import run_summary
 from gosta.estimation import stopping
 from gosta.estimation.estimand import Estimand
 from gosta.estimation.exchange import Estimator, LocalRows, first_state
 from gosta.net.protocol.report import Readings
+from gosta.simulation.trace_summary import summary_text
 from gosta.statistics import STATISTICS
 from gosta.views import numbers
 
@@ -28,11 +28,11 @@ def test_each_value_of_a_statistic_has_an_error_of_its_own() -> None:
     trace = gosta.simulate(
         rows, gosta.statistic(name="large-and-small")(large_and_small), iterations=300, runs=1
     )
-    found = run_summary.record(trace)
+    found = trace.to_dict()
     last = np.abs(trace.estimates.values[0, -1] / trace.target - 1).mean(axis=0)
     assert found["errors"] == pytest.approx(last.tolist())
     assert found["errors"][1] > 5 * found["error"]
-    assert f"error of each value, by itself: {numbers.error(found['errors'])}" in run_summary.text(
+    assert f"error of each value, by itself: {numbers.error(found['errors'])}" in summary_text(
         [found]
     )
 

@@ -48,7 +48,7 @@ def test_variance_and_covariance_in_simulations(ratio: float) -> None:
     for nodes in (None, 6):
         first = gosta.simulate(x[:, 0], "variance", nodes=nodes, **settings)
         second = gosta.simulate(x, "covariance", nodes=nodes, **settings)
-        assert first.info.averages_moments
+        assert first.setting.protocol.averages_moments
         np.testing.assert_allclose(first.estimates.values[0, -1], variance, rtol=1e-7)
         np.testing.assert_allclose(second.estimates.values[0, -1], covariance, rtol=1e-7)
         plain = gosta.simulate(x, "covariance", nodes=nodes, engine="reference", **settings)

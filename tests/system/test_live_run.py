@@ -153,9 +153,9 @@ def test_live_run(browser: Browser, trace: gosta.Trace, tmp_path: Path) -> None:
 def test_report_is_a_file_of_its_own(browser: Browser, trace: gosta.Trace, tmp_path: Path) -> None:
     hostile = "</script><script>hacked()</script><img src=x onerror=hacked()>"
     faults = Faults(loss=0.1, partition=(5, 1000))
-    named = gosta.Trace(
-        trace.data, replace(trace.info, data=hostile, faults=faults), trace.resume_data
-    )
+    estimand = replace(trace.setting.estimand, data=hostile)
+    setting = replace(trace.setting, estimand=estimand, faults=faults)
+    named = gosta.Trace(trace.data, setting, trace.info, trace.resume_data)
     named.report(tmp_path / "run.html")
     forget(browser)
     browser.prefer(motion="reduce")

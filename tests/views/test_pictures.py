@@ -18,8 +18,8 @@ from gosta import graphs, theory
 from gosta.errors import InputError, MissingExtraError
 from gosta.graphs.graph import Graph
 from gosta.runtime import extras
-from gosta.simulation.overview import overview, reason_not_to_draw
 from gosta.simulation.trace import Trace
+from gosta.simulation.trace_plots import overview, reason_not_to_draw
 from gosta.theory.bottleneck import CUT, SMALLER
 from gosta.views import numbers
 
@@ -135,13 +135,13 @@ def test_networks_agree_with_the_curve_where_nodes_have_several_rows() -> None:
         assert ax.get_title().endswith(f":\noff by {error} on average")
 
 
+def without_estimates(trace: Trace) -> Trace:
+    return Trace(trace.data.drop_vars("estimates"), trace.setting, trace.info, trace.resume_data)
+
+
 def test_only_the_curve_is_drawn_where_nodes_have_no_common_value(trace: Trace) -> None:
     assert reason_not_to_draw(trace) == ""
-    lost = Trace(trace.data, trace.info, {})
-    assert reason_not_to_draw(lost).startswith("the trace does not hold its network")
-    assert reason_not_to_draw(
-        Trace(trace.data.drop_vars("estimates"), trace.info, trace.resume_data)
-    )
+    assert reason_not_to_draw(without_estimates(trace)).startswith("the estimates of all nodes")
 
 
 @pytest.fixture(scope="module")
@@ -202,9 +202,9 @@ def test_animations_that_cannot_be_made(
     with pytest.raises(InputError, match=r"file = 'run.avi' must end in .gif or .mp4"):
         trace.animate("run.avi")
     with pytest.raises(
-        InputError, match="cannot animate this trace: the trace does not hold its network"
+        InputError, match="cannot animate this trace: the estimates of all nodes were too many"
     ):
-        Trace(trace.data, trace.info, {}).animate(tmp_path / "run.gif")
+        without_estimates(trace).animate(tmp_path / "run.gif")
     monkeypatch.setattr(extras, "is_installed", lambda name: name != "av")
     with pytest.raises(
         MissingExtraError,

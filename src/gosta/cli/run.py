@@ -5,22 +5,28 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from gosta.cli import options, run_summary
-from gosta.cli.faults import Faults, Placement
-from gosta.cli.live import WatchedRun
+from gosta.cli import options
 from gosta.cli.private import run_private
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
 
 if TYPE_CHECKING:
     from gosta.datasets import Data
+    from gosta.estimation.setting import Setting
+    from gosta.runtime.arrays import Integers
+    from gosta.simulation.live import LiveRunner
+    from gosta.simulation.run_options import RunInfo
     from gosta.simulation.trace import Trace
+
+# What `options.fraction` takes for shares.
+SHARE = "a share such as 10% or 0.1, below 100%"
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,46 @@ class Simulation(options.Simulation):
     ] = None
     interval: options.Interval = None
     engine: Annotated[str, "compiled; gpu; or reference (plain Python, slow)."] = "compiled"
+
+
+@dataclass(frozen=True)
+class Placement(options.Placement):
+    """How rows are distributed to nodes, and how alike those of neighbours are."""
+
+    homophily: Annotated[
+        float | None,
+        "How alike neighbours are in the column --by, from 0 (rows at random) to 1 (sorted).",
+    ] = None
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What keeps exchanges from taking place."""
+
+    TITLE: ClassVar = "Faults"
+    loss: Annotated[
+        str | None, "Share of messages that are lost, such as 10%; an exchange takes two."
+    ] = None
+    away: Annotated[
+        str | None,
+        "Share of nodes that are away at any time, such as 5%; they come back as they were.",
+    ] = None
+    away_for: Annotated[
+        float | None, "Exchanges that a node misses while away, on average; by default 10."
+    ] = None
+    partition: Annotated[
+        str | None,
+        "Iterations FROM-TO during which the first half of the nodes is separated from the others.",
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return arguments of `gosta.simulate`."""
+        return {
+            "loss": options.fraction("loss", self.loss, SHARE, may_be_zero=True),
+            "away": options.fraction("away", self.away, SHARE, may_be_zero=True),
+            "away_for": self.away_for,
+            "partition": None if self.partition is None else _first_and_last(self.partition),
+        }
 
 
 @dataclass(frozen=True)
@@ -76,6 +122,7 @@ class Output:
         return options.choose_picture(self.plot, Path("gosta-run.png"), self.as_json)
 
 
+# Options that --resume takes.
 WITH_RESUME = {
     "resume",
     "engine",
@@ -86,8 +133,46 @@ WITH_RESUME = {
     "bound",
     "as_json",
     "statistic",
+    "animate",
+    "report",
 }
-WITH_RESUME |= {"animate", "report"}
+
+
+class WatchedRun:
+    """A run with a page, which is served until the command ends."""
+
+    def __init__(self, context: typer.Context, is_opened: bool, as_json: bool) -> None:
+        self._context, self._is_opened, self._as_json = context, is_opened, as_json
+        self._is_over = threading.Event()
+
+    def make_runner(self, setting: Setting, info: RunInfo, checkpoints: Integers) -> LiveRunner:
+        """Serve the page, print its address, and return what advances the run."""
+        from gosta.cli.nodes import listen
+        from gosta.net.watch import serve
+        from gosta.simulation import live
+
+        page = live.LivePage(setting)
+        listener, host = listen(None, "live")
+        url, output = serve.url(listener), sys.stderr if self._as_json else sys.stdout
+        self._context.with_resource(page.serving(listener, host))
+        print(f"live page: {url} (the run begins when it is opened)", file=output, flush=True)
+        if self._is_opened:
+            import webbrowser
+
+            webbrowser.open(url)
+        self._runner = live.LiveRunner(setting, info, checkpoints, page)
+        return self._runner
+
+    def end(self) -> None:
+        """Say on the page that the run has ended; from now on, Ctrl-C ends the page."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: self._is_over.set())
+        self._runner.end()
+
+    def wait(self) -> None:
+        """Wait for Ctrl-C, unless it was pressed since the run has ended."""
+        print("the run has ended; its page stays until Ctrl-C", file=sys.stderr, flush=True)
+        self._is_over.wait()
 
 
 def run(
@@ -127,7 +212,9 @@ def run(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if watched is not None:
         watched.end()
-    records = [run_summary.record(trace) for trace in traces]
+    from gosta.simulation.trace_summary import summary_text
+
+    records = [trace.to_dict() for trace in traces]
     assumed: list[str] = []
     if chosen is not None:
         assumed = _add_assumptions(records, chosen, simulation, rows)
@@ -135,9 +222,7 @@ def run(
         trace for trace, record in zip(traces, records, strict=True) if record["runs_reached"]
     ]
     if output.as_json or reported:
-        shown = (
-            map(json.dumps, records) if output.as_json else [run_summary.text(records), *assumed]
-        )
+        shown = map(json.dumps, records) if output.as_json else [summary_text(records), *assumed]
         print("\n".join(shown), flush=True)
     files = _save(traces, output.out or output.resume)
     for trace, file in _files(reported, output.report):
@@ -193,13 +278,13 @@ def _check(context: typer.Context, output: Output) -> None:
     if output.against not in ("iterations", "units"):
         raise InputError(f"against = {output.against!r} must be 'iterations' or 'units'")
     if (file := output.out or output.resume) is not None:
-        from gosta.simulation.trace import check_file
+        from gosta.simulation.trace_file import check_file
 
         name = "out" if output.out else "resume"
         check_file(name, file)
         options.check_writable(name, file)
     if output.report is not None:
-        from gosta.simulation.report import check_path
+        from gosta.simulation.run_page import check_path
 
         options.check_writable("report", check_path("report", output.report))
     if output.animate is not None:
@@ -298,36 +383,44 @@ def _files(traces: list[Trace], file: Path | None) -> list[tuple[Trace, Path]]:
     if file is None or len(traces) == 1:
         return [(trace, file) for trace in traces if file is not None]
     return [
-        (trace, file.with_name(f"{file.stem}-{trace.info.protocol}{file.suffix}"))
+        (trace, file.with_name(f"{file.stem}-{trace.setting.protocol.name}{file.suffix}"))
         for trace in traces
     ]
 
 
 def _draw(traces: list[Trace], output: Output, file: Path) -> None:
-    from gosta.simulation import overview, plotting
-    from gosta.simulation.simulate import setting_of
+    from gosta.simulation import trace_plots
     from gosta.theory.curves import error_curves, similar_rows, unknown_kinds
     from gosta.theory.prediction import neighbour_correlation
     from gosta.views import plots
 
-    against: plotting.Axis = "units" if output.against == "units" else "iterations"
-    labels = [trace.info.protocol for trace in traces]
-    draw = plotting.plot if overview.reason_not_to_draw(traces[0]) else overview.overview
-    ax = draw(traces, labels, against)
+    against: trace_plots.Axis = "units" if output.against == "units" else "iterations"
+    labels = [trace.setting.protocol.label for trace in traces]
+    has_networks = not trace_plots.reason_not_to_draw(traces[0])
+    ax = (trace_plots.overview if has_networks else trace_plots.plot_errors)(
+        traces, labels, against
+    )
     for trace in traces if output.bound else ():
-        several_rows = trace.info.has_tables
-        if (
-            curves := {}
-            if several_rows
-            else error_curves(setting := setting_of(trace), trace.iterations)
-        ):
-            plots.draw_theory(ax, plotting.error_curve(trace, against), curves)
+        setting, name = trace.setting, trace.setting.protocol.name
+        has_tables = setting.placement.has_several_rows
+        curves = {} if has_tables else error_curves(setting, trace.iterations)
+        if curves:
+            plots.draw_theory(ax, trace_plots.error_curve(trace, against), curves)
             alike = similar_rows(curves, neighbour_correlation(setting))
-            for line in filter(None, [unknown_kinds(curves, trace.info.protocol), alike]):
+            for line in filter(None, [unknown_kinds(curves, name), alike]):
                 print(f"gosta: {line}", file=sys.stderr)
         else:
-            case = "nodes with several rows" if several_rows else trace.info.protocol
-            case = "networks with faults" if trace.info.faults else case
-            case = "graphs that change" if trace.info.graph_changes else case
+            case = "nodes with several rows" if has_tables else name
+            case = "networks with faults" if setting.faults else case
+            case = "graphs that change" if setting.changing is not None else case
             print(f"gosta: there is no theory for {case} to draw", file=sys.stderr)
     plots.save(ax.figure, file)
+
+
+def _first_and_last(text: str) -> tuple[int, int]:
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal()):
+        raise InputError(
+            f"partition = {text!r} must be two iterations, FROM-TO, such as 5000-15000"
+        )
+    return int(first), int(last)

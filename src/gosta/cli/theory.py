@@ -44,8 +44,7 @@ def theory(
     from gosta.graphs.changing import require_one
     from gosta.graphs.graph import sizes_from
     from gosta.protocols import find
-    from gosta.simulation import plotting
-    from gosta.simulation.simulate import setting_of
+    from gosta.simulation import trace_plots
     from gosta.theory.curves import error_curves
     from gosta.theory.expectations import formula_for
     from gosta.theory.prediction import PREDICTIONS
@@ -61,38 +60,42 @@ def theory(
     settings = {"spacing": "log", "checkpoints": 60, **simulation.settings(rows)}
     with sizes_from("n"):
         trace = gosta.simulate(chosen, statistic, protocol=rule, **settings)
-    setting = setting_of(trace)
+    setting = trace.setting
     found = error_curves(setting, trace.iterations)
-    record = _record(trace, setting, found)
+    record = _record(trace, found)
     print(json.dumps(record) if as_json else _text(record, _limits(setting)), flush=True)
     if picture is not None:
-        ax = plotting.plot([trace], [f"{rule.name}, simulated"])
-        plots.draw_theory(ax, plotting.error_curve(trace), found)
+        ax = trace_plots.plot_errors([trace], [f"{rule.name}, simulated"])
+        plots.draw_theory(ax, trace_plots.error_curve(trace), found)
         plots.save(ax.figure, picture)
         if not as_json:
             print(f"plot: {picture}")
 
 
-def _record(trace: Trace, setting: Setting, found: dict[str, Any]) -> dict[str, Any]:
+def _record(trace: Trace, found: dict[str, Any]) -> dict[str, Any]:
     from gosta.theory import mixing_time, spectral_gap
     from gosta.theory.expectations import data_terms
     from gosta.theory.prediction import neighbour_correlation
 
-    info, error, terms = trace.info, trace.error(), data_terms(setting)
+    setting, error = trace.setting, trace.error()
+    terms = data_terms(setting)
     curves = {"simulated": error["mean"].values, "spread": error["spread"].values, **found}
     mixing = mixing_time(setting.graph)
     return {
-        **{
-            key: getattr(info, key)
-            for key in ("protocol", "statistic", "data", "graph", "edges", "runs", "seed")
-        },
-        "n": info.nodes,
+        "protocol": setting.protocol.name,
+        "statistic": setting.estimand.statistic.name,
+        "data": setting.estimand.data,
+        "graph": setting.graph_name,
+        "edges": setting.graph.m,
+        "runs": trace.info.runs,
+        "seed": trace.info.seed,
+        "n": setting.placement.nodes,
         "spectral_gap": spectral_gap(setting.graph),
         "mixing_time": mixing if math.isfinite(mixing) else None,
         "row_term": math.hypot(*(term.rows for term in terms)),
         "pair_term": math.hypot(*(term.pairs for term in terms)),
         "neighbour_correlation": neighbour_correlation(setting),
-        "relative": info.is_relative,
+        "relative": trace.is_relative,
         "iterations": trace.iterations.tolist(),
         **{
             name: [float(v) if math.isfinite(v) else None for v in values]

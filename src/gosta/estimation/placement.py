@@ -38,6 +38,11 @@ class Placement:
         """Whether nodes hold tables of rows, not one row each."""
         return self.counts is not None
 
+    @property
+    def has_several_rows(self) -> bool:
+        """Whether a node holds more than one row."""
+        return self.counts is not None and max(self.counts) > 1
+
     @cached_property
     def rows(self) -> Integers:
         """Number of rows at each node."""

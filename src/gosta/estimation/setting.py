@@ -56,9 +56,14 @@ class Setting:
         return self.graph if self.changing is None else self.changing.times(self.protocol.draws)
 
     @property
-    def later_graphs(self) -> tuple[Graph, ...]:
-        """The graphs that replace the first one."""
-        return () if self.changing is None else self.changing.graphs[1:]
+    def graphs(self) -> tuple[Graph, ...]:
+        """The graph, or all graphs where they change."""
+        return (self.graph,) if self.changing is None else self.changing.graphs
+
+    @property
+    def graph_name(self) -> str:
+        """Name of the graph; where it changes, the names of all and when they change."""
+        return self.graph.name if self.changing is None else self.changing.name
 
     @property
     def gossip(self) -> Protocol:

@@ -44,7 +44,8 @@ class JobResult:
     @classmethod
     def from_trace(cls, trace: Trace) -> JobResult:
         """Return the means over the runs of a trace; a run whose nodes have stopped keeps their last numbers."""
-        info, data = trace.info, trace.data
+        setting, info, data = trace.setting, trace.info, trace.data
+        nodes = setting.placement.nodes
         target = data["target"].mean("node") if "node" in data["target"].dims else data["target"]
         exact = np.atleast_1d(target.values)
         last = np.isfinite(data["mean"].values).sum(axis=1) - 1  # checkpoint that each run reached
@@ -64,12 +65,18 @@ class JobResult:
             "estimate": data["estimate"].values[rows].mean(axis=0).reshape(-1),
             "exact": np.tile(exact, checkpoints),
         }
-        for name in ("low", "high") if info.level is not None else ():
-            ends = data[name].values[rows].reshape(info.runs, checkpoints, info.nodes, components)
+        for name in ("low", "high") if setting.estimand.level is not None else ():
+            ends = data[name].values[rows].reshape(info.runs, checkpoints, nodes, components)
             columns[name] = _mean_of_numbers(ends.transpose(0, 2, 1, 3)).reshape(-1)
         stopped = None if info.until is None else float(trace.iterations[last].mean())
         return cls(
-            info.rows, info.nodes, info.edges, info.graph, stopped, info.is_relative, columns
+            setting.estimand.n,
+            nodes,
+            setting.graph.m,
+            setting.graph_name,
+            stopped,
+            trace.is_relative,
+            columns,
         )
 
 

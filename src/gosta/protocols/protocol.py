@@ -63,11 +63,16 @@ class _Shown:
     """How protocols print themselves."""
 
     name: str
-    label: Any  # text
+    rule: Any  # text
     summary: str
     keeps: str
     sends: Any  # text, computed or given
     rules: Any  # plain names by NodeData
+
+    @property
+    def label(self) -> str:
+        """Name of the protocol, and of the rule that runs where that is another one."""
+        return self.name if self.rule == self.name else f"{self.name} ({self.rule})"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.label!r}, keeps {self.keeps}; sends {self.sends})"
@@ -187,11 +192,6 @@ class Protocol(_Shown):
     def rules(self) -> dict[NodeData, str]:
         """Plain name of the rule that nodes run, for each kind of data."""
         return {data: self.rule_for(data).rule for data in NodeData}
-
-    @property
-    def label(self) -> str:
-        """Name of the protocol, and of the rule that runs where that is another one."""
-        return self.name if self.rule == self.name else f"{self.name} ({self.rule})"
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -329,10 +329,5 @@ class CollectingProtocol(_Shown):
     def rules(self) -> dict[NodeData, str]:
         """Plain name of the rule that nodes run, for each kind of data: nodes hold one row."""
         return {NodeData.ROWS: self.name}
-
-    @property
-    def label(self) -> str:
-        """Name of the protocol."""
-        return self.name
 
     averages_moments = needs_known = supports_tables = uses_tree = counts_rows = False

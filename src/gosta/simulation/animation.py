@@ -16,17 +16,18 @@ from gosta.runtime import progress
 from gosta.runtime.arrays import Integers
 from gosta.runtime.extras import require, require_extra
 from gosta.runtime.files import write_atomically
-from gosta.simulation.overview import (
+from gosta.simulation.trace_plots import (
+    NetworkView,
     add_colour_bar,
     average_error,
     curve_title,
     draw_estimates,
-    network_view,
+    error_curve,
+    plot_errors,
     reason_not_to_draw,
     sentence,
     time_of,
 )
-from gosta.simulation.plotting import error_curve, plot
 from gosta.views.plots import matplotlib, new_figure, set_scales
 
 if TYPE_CHECKING:
@@ -77,14 +78,14 @@ class _Figure:
     """A network beside an error curve, drawn once; for each frame only what changes is drawn again."""
 
     def __init__(self, trace: Trace) -> None:
-        self.trace, self.view, self.curve = trace, network_view(trace), error_curve(trace)
+        self.trace, self.view, self.curve = trace, NetworkView(trace), error_curve(trace)
         figure = new_figure(*SIZE, dpi=DPI)
         figure.get_layout_engine().set(w_pad=0.15, h_pad=0.12)
         self.canvas = matplotlib("backends.backend_agg").FigureCanvasAgg(figure)
         grid = figure.add_gridspec(2, 2, width_ratios=[1.1, 1], height_ratios=[26, 1])
         self.network, self.axes = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[:, 1])
         figure.suptitle(
-            textwrap.fill(sentence(trace.info), MAX_TITLE, break_on_hyphens=False), fontsize=18
+            textwrap.fill(sentence(trace.setting), MAX_TITLE, break_on_hyphens=False), fontsize=18
         )
         self.dots = draw_estimates(self.network, self.view, self.view.deviations[self.view.last])
         self.network.set_title("after\noff", fontsize=15)
@@ -99,10 +100,10 @@ class _Figure:
         self.background = self.canvas.copy_from_bbox(figure.bbox)
 
     def _draw_curve(self) -> None:
-        plot([self.trace], [self.trace.info.protocol], ax=self.axes)
-        self.axes.set_title(curve_title(self.trace.info), fontsize=15)
+        plot_errors([self.trace], [self.trace.setting.protocol.label], ax=self.axes)
+        self.axes.set_title(curve_title(self.trace.info.runs), fontsize=15)
         if self.axes.get_yscale() == "log":  # errors that are not all zero
-            set_scales(self.axes, self.trace.info.is_relative, log_x=True)
+            set_scales(self.axes, self.trace.is_relative, log_x=True)
         self.axes.set(xlim=self.axes.get_xlim(), ylim=self.axes.get_ylim())
         (self.point,) = self.axes.plot([], [], "o", markersize=12, color="black", clip_on=False)
         self.point.set_in_layout(False)
@@ -114,7 +115,7 @@ class _Figure:
             int(self.trace.iterations[checkpoint]),
         )
         self.dots.set_array(deviations)
-        when = time_of(self.trace.info, iteration)
+        when = time_of(self.trace.setting, iteration)
         self.network.title.set_text(f"{when}:\n{average_error(self.view, deviations)}")
         self.point.set_data([self.curve.x[checkpoint]], [self.curve.mean[checkpoint]])
         self.canvas.restore_region(self.background)
@@ -133,7 +134,7 @@ def _frames(trace: Trace) -> Iterator[Frame]:
         {"font.size": 13}
     ):  # to be read from afar
         figure = _Figure(trace)
-    chosen = frame_checkpoints(trace.iterations, figure.view.last, trace.info.nodes)
+    chosen = frame_checkpoints(trace.iterations, figure.view.last, trace.setting.placement.nodes)
     with progress.bar("drawing frames", len(chosen)) as advance:
         for checkpoint in chosen.tolist():
             yield figure.frame(checkpoint)

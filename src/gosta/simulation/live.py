@@ -27,9 +27,9 @@ from gosta.pages.server import make_server, serving
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.http import TEXT, Events, Response, make_event
 from gosta.simulation.engines import Batch, Engine
+from gosta.simulation.run_options import RunInfo
+from gosta.simulation.run_page import MAX_MAP_NODES, RunPicture
 from gosta.simulation.runner import Runner
-from gosta.simulation.scene import MAX_MAP_NODES, Picture
-from gosta.simulation.trace import TraceInfo
 
 FRAMES_PER_SECOND = 8.0
 RUN_SECONDS = 30.0  # that a run takes, at speed 1
@@ -88,17 +88,16 @@ class Reading(NamedTuple):
 class LivePage:
     """The page of a run, with the frames shown so far."""
 
-    def __init__(self, setting: Setting, info: TraceInfo) -> None:
-        if info.nodes > MAX_MAP_NODES:
+    def __init__(self, setting: Setting) -> None:
+        nodes = setting.placement.nodes
+        if nodes > MAX_MAP_NODES:
             advice = f"give --nodes {MAX_MAP_NODES} or fewer, or simulate without --live"
-            raise InputError(f"live: {info.nodes:,} nodes are too many to be drawn; {advice}")
+            raise InputError(f"live: {nodes:,} nodes are too many to be drawn; {advice}")
         self.pace, self._setting, self._state = Pace(), setting, "running"
-        self._picture: Picture | None = None
+        self._picture: RunPicture | None = None
         self._readings: list[Reading] = []
         values = setting.target.shape[1]
-        self._max_frames = max(
-            MIN_FRAMES, min(MAX_FRAMES, MAX_KEPT_NUMBERS // (info.nodes * values))
-        )
+        self._max_frames = max(MIN_FRAMES, min(MAX_FRAMES, MAX_KEPT_NUMBERS // (nodes * values)))
         self._events = [
             Events(functools.partial(self._greet, quantity)) for quantity in range(values)
         ]
@@ -115,7 +114,7 @@ class LivePage:
         with serving(server, listener) as self._loop:
             yield
 
-    def begin(self, picture: Picture) -> None:
+    def begin(self, picture: RunPicture) -> None:
         """Show a scene; frames follow."""
         self._call(self._begin, picture)
 
@@ -133,7 +132,7 @@ class LivePage:
 
     # What follows is called in the thread that serves the page.
 
-    def _begin(self, picture: Picture) -> None:
+    def _begin(self, picture: RunPicture) -> None:
         self._picture = picture
 
     def _show(self, reading: Reading) -> None:
@@ -247,12 +246,11 @@ class LiveRunner(Runner):
     """Advances one run from frame to frame, at the pace of its page."""
 
     def __init__(
-        self, setting: Setting, info: TraceInfo, checkpoints: Integers, page: LivePage
+        self, setting: Setting, info: RunInfo, checkpoints: Integers, page: LivePage
     ) -> None:
         super().__init__(setting, info, checkpoints)
         self._page = page
-        names, node_names = setting.estimand.value_names or (), setting.placement.names
-        page.begin(Picture(info, names, setting.target, setting.graph, node_names=node_names))
+        page.begin(RunPicture(setting, info.iterations, setting.target))
 
     def end(self) -> None:
         """Say on the page that the run has ended, and how."""

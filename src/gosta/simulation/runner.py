@@ -34,8 +34,9 @@ from gosta.runtime.extras import require
 from gosta.schedule import Schedule
 from gosta.simulation import engines
 from gosta.simulation.engines import Batch, Engine, Readings
+from gosta.simulation.run_options import RunInfo
 from gosta.simulation.summary import ErrorSummary
-from gosta.simulation.trace import SNAPSHOT, Trace, TraceInfo
+from gosta.simulation.trace import SNAPSHOT, Trace
 
 # estimates kept in memory, half a GiB; beyond that only their summaries are kept
 MAX_ESTIMATES = 1 << 26
@@ -61,7 +62,7 @@ DIMENSIONS = {
 }
 
 
-RunnerFactory = Callable[[Setting, TraceInfo, Integers], "Runner"]
+RunnerFactory = Callable[[Setting, RunInfo, Integers], "Runner"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -97,11 +98,7 @@ class Runner:
     """All runs of one simulation, read at checkpoints; `previous` is a trace to continue."""
 
     def __init__(
-        self,
-        setting: Setting,
-        info: TraceInfo,
-        checkpoints: Integers,
-        previous: Trace | None = None,
+        self, setting: Setting, info: RunInfo, checkpoints: Integers, previous: Trace | None = None
     ) -> None:
         self.setting, self.info, self.checkpoints, self.previous = (
             setting,
@@ -122,13 +119,13 @@ class Runner:
             f"keeping the estimates of {runs} runs at {count} checkpoints",
             "use fewer runs or checkpoints",
         )
-        if info.level is not None and not keep:
+        if setting.estimand.level is not None and not keep:
             raise InputError(
                 f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; {advice}"
             )
         machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, advice)
         optional = {"estimates": keep, "time": info.clocks, "counted": setting.protocol.uses_tree}
-        optional |= dict.fromkeys(INTERVAL, info.level is not None) | {
+        optional |= dict.fromkeys(INTERVAL, setting.estimand.level is not None) | {
             "failed": bool(setting.faults)
         }
         names = [name for name in DIMENSIONS if optional.get(name, True)]
@@ -153,7 +150,7 @@ class Runner:
         failures = engines.failures_of(setting, info.seed)
         self._schedules = [Schedule(setting.drawn, info.seed, run, failures) for run in range(runs)]
         # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are taken in between.
-        has_own_readings = info.level is not None and info.until is None
+        has_own_readings = setting.estimand.level is not None and info.until is None
         self._reading_times = (
             reading_grid(n, int(checkpoints[-1])) if has_own_readings else checkpoints[:0]
         )
@@ -176,7 +173,7 @@ class Runner:
         """Advance all runs to the last checkpoint, or until their nodes stop; raise `Interrupted` on Ctrl-C."""
         info, start = self.info, time.perf_counter()
         left = info.runs * int(self.checkpoints[-1]) - int(self.reached.sum())
-        title = f"{info.protocol}, {info.runs} run{'s' * (info.runs > 1)}"
+        title = f"{self.setting.protocol.label}, {info.runs} run{'s' * (info.runs > 1)}"
         with (
             closing(engines.find(info.engine)(self.setting, info.seed)) as engine,
             ThreadPoolExecutor(machine.available_cores()) as self._pool,
@@ -312,11 +309,11 @@ class Runner:
         values = setting.values(means)
         places = np.searchsorted(self.checkpoints, stops)
         is_checkpoint = self.checkpoints[np.minimum(places, len(self.checkpoints) - 1)] == stops
-        if self.info.level is not None or self.info.until is not None:
+        if self.setting.estimand.level is not None or self.info.until is not None:
             for s, (stop, c) in enumerate(zip(stops.tolist(), places.tolist(), strict=True)):
                 for k, run in enumerate(runs.tolist()):
                     self._take_reading(run, stop, values[k, s])
-                    if is_checkpoint[s] and self.info.level is not None:
+                    if is_checkpoint[s] and self.setting.estimand.level is not None:
                         self._store_intervals(run, c, stop, means[k, s], values[k, s])
                     if is_checkpoint[s] and self.info.until is not None:
                         self._stop_if_good_enough(run, stop, readings[k, s])
@@ -368,8 +365,9 @@ class Runner:
         gossip = np.hstack(
             [gossip_errors(values[:, one], errors[:, [k]]) for k, one in enumerate(self._places)]
         )
-        assert self.info.level is not None
-        found = self.setting.estimand.value_function.intervals(means, self.info.level, gossip)
+        estimand = self.setting.estimand
+        assert estimand.level is not None
+        found = estimand.value_function.intervals(means, estimand.level, gossip)
         for name, numbers in zip(INTERVAL, found, strict=True):
             self.results[name][run, c] = numbers
 
@@ -400,7 +398,8 @@ class Runner:
         if self.stopped.all():  # no run will ever reach the checkpoints that are left
             data = data.sel(iteration=slice(None, self.stopped.max()))
             info = replace(info, iterations=int(self.stopped.max()))
-        return Trace(data if target.shape[1] > 1 else data.isel(value=0), info, self._resume_data())
+        data = data if target.shape[1] > 1 else data.isel(value=0)
+        return Trace(data, self.setting, info, self._resume_data())
 
     def _units(self) -> list[int]:
         """Return the numbers sent up to each checkpoint: none with a node that is away or separated."""
@@ -440,16 +439,10 @@ class Runner:
         """Return the arrays that `resume` needs, where they are small enough to keep."""
         if self._snapshot is None:
             return {}
-        x, graph, placement = self.setting.estimand.x, self.setting.graph, self.setting.placement
-        arrays = {"x": x, "edges": graph.edges, "weights": graph.weights, "parents": graph.parents}
-        for k, later in enumerate(self.setting.later_graphs, 1):
-            arrays |= {f"edges_{k}": later.edges, f"weights_{k}": later.weights}
-        arrays["reached"] = self.reached
-        if placement.has_tables:
-            arrays["counts"] = placement.rows
+        arrays: dict[str, NDArray[Any]] = {"reached": self.reached}
         if len(self._reading_times) and self._readings[0]:
             arrays[READING_TIMES] = np.array([iteration for iteration, _ in self._readings[0]])
             arrays[READINGS] = np.array(
                 [[values for _, values in readings] for readings in self._readings]
             )
-        return {name: array for name, array in arrays.items() if array is not None} | self._snapshot
+        return arrays | self._snapshot

@@ -18,7 +18,7 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.experiments.study import Job, Loaded
 from gosta.runtime.arrays import Floats
-from gosta.simulation.trace import Spacing
+from gosta.simulation.run_options import Spacing
 from gosta.statistics import find as find_statistic
 from gosta.statistics.definition import Options
 from gosta.views.numbers import percent
