@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.estimation.setting import Setting
 from gosta.faults import Faults
-from gosta.graphs.graph import Graph, pairs_from_numbers
-from gosta.graphs.layout import positions
+from gosta.graphs.edges import pairs_from_numbers
+from gosta.graphs.graph import Graph
+from gosta.graphs.pictures import positions
 from gosta.pages import document, frames
 from gosta.pages.frames import MAX_EDGES, Frame, Scene
 from gosta.runtime.arrays import Floats, Integers

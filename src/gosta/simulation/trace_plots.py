@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gosta.graphs.layout import positions
-from gosta.graphs.plotting import MAX_NODES, draw_network
+from gosta.graphs.pictures import MAX_NODES, draw_network, positions
 from gosta.runtime.arrays import Floats
 from gosta.views import numbers
 from gosta.views.plots import ErrorCurve, draw_curve, matplotlib, new_figure, set_scales
