@@ -14,7 +14,7 @@ import numpy as np
 
 from gosta.datasets import Data, load
 from gosta.sketches import SKETCHES, Bins, Sketch, make_layout
-from gosta.sketches.exact import compare
+from gosta.sketches.comparison import compare
 from gosta.sketches.layout import BITS
 
 ROWS = 5_000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gosta import protocols as protocols
     from gosta import statistics as statistics
     from gosta import theory as theory
+    from gosta.analysis.exact import exact as exact
     from gosta.datasets.data import Data as Data
     from gosta.errors import ClusterError as ClusterError
     from gosta.errors import DataError as DataError
@@ -36,10 +37,9 @@ if TYPE_CHECKING:
     from gosta.simulation.simulate import resume as resume
     from gosta.simulation.simulate import simulate as simulate
     from gosta.simulation.trace import Trace as Trace
-    from gosta.sketches.exact import exact as exact
     from gosta.statistics.definition import Statistic as Statistic
     from gosta.statistics.definition import statistic as statistic
-    from gosta.statistics.exact import Estimate as Estimate
+    from gosta.statistics.estimate import Estimate as Estimate
 
     __version__: str
 
@@ -48,7 +48,7 @@ _MODULES = ("datasets", "engines", "graphs", "net", "private", "protocols", "sta
 # The module that defines each other public name.
 _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Data": "datasets.data",
-    "Estimate": "statistics.exact",
+    "Estimate": "statistics.estimate",
     "Graph": "graphs.graph",
     "HypothesisTest": "significance.definition",
     "Interrupted": "simulation.runner",
@@ -56,7 +56,7 @@ _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Statistic": "statistics.definition",
     "SweepResult": "experiments.sweep",
     "Trace": "simulation.trace",
-    "exact": "sketches.exact",
+    "exact": "analysis.exact",
     "resume": "simulation.simulate",
     "simulate": "simulation.simulate",
     "statistic": "statistics.definition",

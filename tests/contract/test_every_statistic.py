@@ -21,7 +21,7 @@ from gosta.runtime.arrays import Floats
 from gosta.statistics import STATISTICS, Statistic
 from gosta.statistics import pairs as all_pairs
 from gosta.statistics.definition import Normalisation, as_floats
-from gosta.statistics.exact import Estimate, measure
+from gosta.statistics.exact import measure
 
 SHORT = settings(max_examples=50)  # for each of many statistics
 every = pytest.mark.parametrize("statistic", BUILT_IN, ids=lambda s: s.name)
@@ -132,8 +132,7 @@ def test_standard_error_is_that_of_the_jackknife(statistic: Statistic) -> None:
         with pytest.raises(InputError, match=r"is a count|has no interval"):
             measure(data, statistic, interval=0.9)
         return
-    estimate = measure(data, statistic, interval=0.9).value
-    assert isinstance(estimate, Estimate)
+    estimate = measure(data, statistic, interval=0.9)
     x = statistic.encode_rows(data, {})
     without = np.array([by_definition(statistic, np.delete(x, i, axis=0)) for i in range(len(x))])
     sample = x[:, statistic.sample_index] if statistic.sample_index is not None else np.ones(len(x))
@@ -174,8 +173,7 @@ def test_nodes_have_the_interval_of_the_rows(statistic: Statistic) -> None:
         ):
             Estimand(statistic, x).with_interval(0.9).pooled_intervals()[0]
         return
-    estimate = measure(data, statistic, interval=0.9).value
-    assert isinstance(estimate, Estimate)
+    estimate = measure(data, statistic, interval=0.9)
     pooled = Estimand(statistic, x).with_interval(0.9).pooled_intervals()[0]
     assert pooled == pytest.approx((estimate.low, estimate.high), rel=1e-9, abs=1e-12)
 
@@ -212,8 +210,8 @@ def test_without_numba_the_value_is_the_same(
     data = make_data(rows)
 
     def values() -> list[Any]:
-        found = [measure(data, statistic, norm, interval).value for norm in ("U", "V")]
-        return [one[:5] if isinstance(one, Estimate) else one for one in found]
+        estimates = [measure(data, statistic, norm, interval) for norm in ("U", "V")]
+        return [estimate[:5] if interval else estimate.value for estimate in estimates]
 
     compiled = values()
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "numba")

@@ -28,6 +28,7 @@ FIRST = [
     "graphs",
     "statistics",
     "sketches",
+    "analysis",
     "significance",
     "protocols",
 ]

@@ -14,7 +14,7 @@ from gosta.errors import DataError, InputError
 from gosta.private.settings import PrivateSettings
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Bins, Layout, make_layout
-from gosta.sketches.exact import compare
+from gosta.sketches.comparison import compare
 from gosta.sketches.layout import BITS
 
 RISK: dict[str, Any] = {"score": "risk", "label": "died", "classes": (0, 1)}

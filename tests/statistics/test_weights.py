@@ -23,7 +23,7 @@ from gosta.estimation.estimand import Estimand
 from gosta.runtime.arrays import Floats
 from gosta.statistics import Statistic
 from gosta.statistics.definition import Normalisation, as_tuple, find, with_weights
-from gosta.statistics.exact import Estimate, measure
+from gosta.statistics.exact import measure
 
 TIGHT = 1e-10
 WEIGHTED = [one for one in BUILT_IN if not one.final_needs_rows]
@@ -181,8 +181,7 @@ def test_interval_is_that_of_the_jackknife_and_of_nodes(statistic: Statistic) ->
         with pytest.raises(InputError, match=r"is a count|has no interval"):
             measure(data, weighted, interval=0.9)
         return
-    estimate = measure(data, weighted, interval=0.9).value
-    assert isinstance(estimate, Estimate)
+    estimate = measure(data, weighted, interval=0.9)
     x = weighted.encode_rows(data, {})
     without = np.array(
         [by_definition(statistic, np.delete(x[:, :-1], i, axis=0), np.delete(weights, i), statistic.normalisation)

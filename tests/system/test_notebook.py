@@ -124,7 +124,7 @@ def test_estimate_is_a_number() -> None:
         repr(estimate),
     )
     with pytest.raises(TypeError, match=r"this estimate has 2 values; take one of estimate.value"):
-        float(estimate._replace(value=np.array([1.0, 2.0])))  # type: ignore[arg-type]
+        float(estimate._replace(value=np.array([1.0, 2.0])))
 
 
 def test_errors_outside_of_notebooks_have_tracebacks() -> None:

@@ -63,7 +63,7 @@ def _explain_statistic(record: Mapping[str, Any]) -> str:
 
 def _show_fitting(source: str, rows: options.Rows, as_json: bool) -> None:
     """Print which statistics fit a file, and the command that computes each."""
-    from gosta.sketches.fitting import fitting
+    from gosta.analysis.fitting import fitting
 
     found = fitting(rows.select(rows.load(source)))
     reading = [word for name, value in rows.reading().items() for word in (f"--{name}", value)]

@@ -446,16 +446,13 @@ def find_assumptions(
     lines: dict[str, list[str]] = {}
     rows = len(encode(members, data.select(), given).x)
     for title, chosen, columns in members:
-        table = data.select(columns or None)  # a copy, which notes the columns that are read
-        own = chosen.own_options(given)
-        chosen.encode_rows(table, own)
-        assumed = found[title] = assumptions.collect(table, chosen, own, rows)
+        table, own = data.select(columns or None), chosen.own_options(given)
+        encoded = chosen.encode_complete_rows(table, own)
+        assumed = found[title] = assumptions.collect(table, encoded, chosen, own, rows)
         doubts |= dict.fromkeys(assumptions.doubts(table, chosen, assumed, values.get(title, 1.0)))
         shown = assumed if len(members) == 1 else {**assumed, "columns_left_out": []}
         read = (
-            [f"from {shorten(list(table.used_columns))}"]
-            if len(members) > 1 and not columns
-            else []
+            [f"from {shorten(list(encoded.columns))}"] if len(members) > 1 and not columns else []
         )
         for line in [*read, *assumptions.text(shown)]:
             lines.setdefault(line, []).append(title)

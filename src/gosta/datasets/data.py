@@ -30,6 +30,20 @@ EXACT_INTEGERS = 2**53  # below it, floats have all whole numbers
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
+@dataclass
+class ReadLog:
+    """What was read of data, and assumed where the user had not said it, while rows were encoded."""
+
+    columns: dict[str, None] = field(default_factory=dict)  # that were read, in that order
+    # By name, such as "positive": see `gosta.statistics.assumptions`.
+    assumed: dict[str, Any] = field(default_factory=dict)
+
+    def update(self, other: ReadLog) -> None:
+        """Add what another log has."""
+        self.columns |= other.columns
+        self.assumed |= other.assumed
+
+
 @dataclass(frozen=True)
 class Data:
     """Named columns of equal length, and the roles of some of them.
@@ -66,12 +80,8 @@ class Data:
     # whether a file's first line was taken for the names of its columns; None: no file
     has_header: bool | None = None
     doubts: tuple[str, ...] = ()  # about how a file was read, each with the way out
-    # The columns that were read so far, in that order.
-    used_columns: dict[str, None] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
-    # What was assumed where these columns were read and the user had not said it: see `gosta.statistics.assumptions`.
-    assumed: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    # Where reading of these data, and of what is derived from them, is noted; None: nowhere.
+    log: ReadLog | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -238,7 +248,7 @@ class Data:
         out = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
             out[:, k] = self._floats(name)
-            self.used_columns[name] = None
+            self._note_column(name)
         return out
 
     def _floats(self, name: str) -> Floats:
@@ -273,14 +283,28 @@ class Data:
             least = "one complete row" if self.is_partial else "two complete rows"
             raise DataError(f"needs at least {least}, {self.name} has {rows}")
 
-    def complete_rows(self) -> Booleans:
-        """Return which rows have a value in all columns that were read so far, and a site where rows have one."""
+    def logged(self) -> tuple[Data, ReadLog]:
+        """Return the rows with a new log of what is read of them, and that log."""
+        log = ReadLog()
+        return dataclasses.replace(self, log=log), log
+
+    def _note_column(self, name: str) -> None:
+        if self.log is not None:
+            self.log.columns[name] = None
+
+    def note_assumption(self, **assumed: Any) -> None:
+        """Note what is assumed where the user had not said it, if anybody asked for it."""
+        if self.log is not None:
+            self.log.assumed |= assumed
+
+    def complete_rows(self, columns: Iterable[str]) -> Booleans:
+        """Return which rows have a value in some columns, and a site where rows have one."""
         kept = (
             np.ones(len(self), dtype=np.bool_)
             if self.by is None
             else ~np.isnan(self.site_codes()[0])
         )
-        for name in list(self.used_columns):
+        for name in columns:
             values = self.class_codes()[0] if name == self.label else self._floats(name)
             kept &= ~np.isnan(values)
         return kept
@@ -297,7 +321,7 @@ class Data:
             raise DataError(
                 f"a site's rows need not have all classes, so declare these for all sites, {how}"
             )
-        self.used_columns[self.label] = None
+        self._note_column(self.label)
         codes, classes = self._positions("label", self.label)
         if not self.declared_classes:
             return codes, classes
@@ -309,7 +333,7 @@ class Data:
     def level_codes(self, column: str, levels: Sequence[Any]) -> Floats:
         """Return the position of each row's value (NaN where it is missing) among the declared ones of a column."""
         name = self._column(column)
-        self.used_columns[name] = None
+        self._note_column(name)
         return _among(
             levels, *self._positions("strata", name), f"strata column {name!r}", "value", "strata"
         )
@@ -337,6 +361,18 @@ class Data:
     def class_signs(self, positive: object = None) -> Floats:
         """Return +1 for rows of the positive class, −1 for the others, NaN where the label is missing."""
         codes, classes = self.class_codes()
+        place, assumed = self._positive_place(classes, positive)
+        self.note_assumption(**assumed)
+        signs = np.where(codes == place, 1.0, -1.0)
+        signs[np.isnan(codes)] = np.nan
+        return signs
+
+    def assumed_classes(self, positive: object = None) -> dict[str, Any]:
+        """Return which class is the positive one, which are not, and whether the user named it."""
+        return self._positive_place(self.class_codes()[1], positive)[1]
+
+    def _positive_place(self, classes: list[Any], positive: object) -> tuple[int, dict[str, Any]]:
+        """Return the position of the positive class, and what is assumed about the classes."""
         where, names = f"label column {self.label!r}", [value_text(c) for c in classes]
         if len(names) < 2:
             raise DataError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
@@ -345,15 +381,13 @@ class Data:
             raise DataError(
                 f"needs two classes, {where} has {len(names)} ({shorten(names)}); {remedy}"
             )
-        position = (
-            len(names) - 1 if positive is None else _position(positive, classes, names, where)
-        )
-        self.assumed["positive"] = names[position]
-        self.assumed["negative"] = names[:position] + names[position + 1 :]
-        self.assumed["positive_was_given"] = positive is not None
-        signs = np.where(codes == position, 1.0, -1.0)
-        signs[np.isnan(codes)] = np.nan
-        return signs
+        place = len(names) - 1 if positive is None else _position(positive, classes, names, where)
+        others = names[:place] + names[place + 1 :]
+        return place, {
+            "positive": names[place],
+            "negative": others,
+            "positive_was_given": positive is not None,
+        }
 
 
 def as_column(name: str, values: Any) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
 from gosta.statistics.definition import Options
-from gosta.statistics.exact import Estimate
+from gosta.statistics.estimate import Estimate
 from gosta.views import html, numbers
 
 

@@ -10,12 +10,13 @@ from math import erfc, isnan, nan, sqrt
 from gosta.datasets.data import Data
 from gosta.errors import NumericalError
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
-from gosta.sketches.exact import compare
+from gosta.sketches.comparison import compare
 from gosta.sketches.layout_builder import Bins
 from gosta.sketches.survival import log_rank_z
 from gosta.statistics import find
 from gosta.statistics.definition import PairValues
-from gosta.statistics.exact import Estimate, row_sums, value_of_rows
+from gosta.statistics.estimate import Estimate
+from gosta.statistics.exact import row_sums, value_of_rows
 from gosta.statistics.pair_medians import FEW_OF_A_CLASS, differences, slopes
 from gosta.statistics.rank_distributions import (
     Ties,
@@ -130,10 +131,7 @@ def log_rank(data: Data, settings: Settings, name: str) -> HypothesisTest:
     """Test whether events come at the same rate in two classes of rows with censored times."""
     layout = compare(data, name, Bins(), None, settings.options).layout
     x = layout.rows_of(layout.parts[0], layout.encode(data))
-    labelled = data.select(drop_missing=True)
-    labelled.class_signs(settings.options.get("positive"))
-    data.used_columns.update(dict.fromkeys(layout.columns) | labelled.used_columns)
-    data.assumed.update(labelled.assumed)
+    data.select(drop_missing=True).class_signs(settings.options.get("positive"))
     z = log_rank_z(x)
     if isnan(z):
         raise NumericalError(

@@ -18,7 +18,7 @@ from gosta.runtime.arrays import Booleans, Floats
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
 from gosta.statistics import fast, find
 from gosta.statistics.distributions import student_quantile, student_tails
-from gosta.statistics.exact import Estimate
+from gosta.statistics.estimate import Estimate
 
 
 @hypothesis_test("auc")
@@ -65,8 +65,6 @@ def _unpaired(data: Data, settings: Settings, name: str) -> HypothesisTest:
         rows = {column: values[codes == k] for column, values in data.columns.items()}
         part = replace(data, name=f"{data.by} = {group}", columns=rows, declared_classes=classes)
         x = find("auc").encode_rows(part, settings.options)
-        data.used_columns.update(part.used_columns)
-        data.assumed.update(part.assumed)
         _check_classes(x, part.name)
         components, plus = _components(x), x[:, 1] > 0
         aucs.append(float(components[plus].mean()))

@@ -112,9 +112,9 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
         raise InputError(
             f"by = {by!r}: groups of rows are compared by {groups} only; name classes with label"
         )
-    table = data if by is None else data.with_sites(by, exclude=True)
+    table, log = (data if by is None else data.with_sites(by, exclude=True)).logged()
     result = found(table, settings, statistic)
-    assumed = assumptions.collect(table, None, settings.options, result.n)
+    assumed = assumptions.collect(table, log, None, settings.options, result.n)
     has_direction = (
         statistic in assumptions.ORDERED_BY_POSITIVE or settings.alternative != "two-sided"
     )

@@ -28,7 +28,7 @@ from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime import progress
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches import Layout, StratumResult, check_columns, make_layout
-from gosta.sketches.exact import exact_values
+from gosta.sketches.comparison import exact_values
 
 NUMBER_BYTES = 8
 STATEMENT_BYTES = 128  # of a contribution beside its numbers: names, epoch, signature

@@ -372,6 +372,16 @@ class Layout:
         """Return the layout of the second round, with edges that the totals of this one give; None: this is final."""
         return None if self.next_round is None else self.next_round(totals)
 
+    def run_rounds(self, total_of: Callable[[Layout], Floats]) -> list[tuple[Layout, Floats]]:
+        """Return the layout and the totals of each round; `total_of` gives the totals of one."""
+        rounds: list[tuple[Layout, Floats]] = []
+        current: Layout | None = self
+        while current is not None:
+            totals = total_of(current)
+            rounds.append((current, totals))
+            current = current.following(totals)
+        return rounds
+
     @property
     def final(self) -> Layout:
         """Return the layout whose sums give the statistics; before edges are found, with bins of equal width."""

@@ -138,12 +138,10 @@ def _wish(
             )
         encode_options = made.fixed_options(encode_options, None)
     else:
-        selected = data.select(wanted or None)
+        selected, log = data.select(wanted or None).logged()
         encode_options = made.fixed_options(encode_options, selected)
         x = np.asarray(made.encode(selected, **encode_options))
-        names = tuple(
-            name for name in selected.used_columns if name != selected.label or name in wanted
-        )
+        names = tuple(name for name in log.columns if name != selected.label or name in wanted)
         classes = selected.class_codes()[1] if has_label else ()
     axis_names = names
     if made.roles == ("score",) and len(names) > 1:

@@ -117,18 +117,19 @@ def _distance_correlation(m: Means) -> Any:
 
 
 def _unbiased_square(m: Means, n: int) -> float:
-    """Return the squared distance correlation of U-centred distances (Székely and Rizzo 2014): no bias at 0."""
+    """Return the squared distance correlation of U-centred distances, which has no bias at 0.
+
+    It is Székely and Rizzo's (2014), and not defined for three rows or fewer.
+    """
+    if n <= 3:
+        return nan
     a, b, ab, aa, bb, mean_ab, mean_aa, mean_bb = m
 
     def covariance(first: float, second: float, both: float, mean_both: float) -> float:
         return both - 2 * n / (n - 2) * mean_both + n * n / ((n - 1) * (n - 2)) * first * second
 
     first, second = covariance(a, a, aa, mean_aa), covariance(b, b, bb, mean_bb)
-    return (
-        covariance(a, b, ab, mean_ab) / sqrt(first * second)
-        if n > 3 and min(first, second) > 0
-        else nan
-    )
+    return covariance(a, b, ab, mean_ab) / sqrt(first * second) if min(first, second) > 0 else nan
 
 
 @statistic(

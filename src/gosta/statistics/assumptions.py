@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gosta.datasets.data import Data
+from gosta.datasets.data import Data, ReadLog
 from gosta.errors import shorten
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import Options, Statistic
+from gosta.statistics.definition import Encoded, Options, Statistic
 from gosta.views import numbers
 
 # Names of classes that say which of two is the positive one.
@@ -38,38 +38,47 @@ ORDERED_BY_POSITIVE = (
 OF_CLASSES, OF_EVENTS = ("auc", "partial-auc"), ("concordance-index", "uno-concordance")
 
 
-def collect(data: Data, statistic: Statistic | None, options: Options, rows: int) -> dict[str, Any]:
-    """Return what was assumed to compute a statistic over data that have just been encoded, for `rows` complete rows.
+def collect(
+    data: Data, read: Encoded | ReadLog, statistic: Statistic | None, options: Options, rows: int
+) -> dict[str, Any]:
+    """Return what was assumed to compute a statistic over `rows` complete rows of data.
 
     Without a statistic, as for a hypothesis test, nothing is said of its options.
 
-    Keys: "positive", "negative" and "positive_was_given", the classes; "score", if it was made from the class means;
-    options that have a default, such as "variant"; "columns_left_out"; "rows_dropped"; "header", of a file.
+    Keys: "positive", "negative" and "positive_was_given", the classes; "score", if it was made from
+    the class means; options that have a default, such as "variant"; "columns_left_out";
+    "rows_dropped"; "header", of a file.
     """
-    assumed = dict(data.assumed)
+    assumed = dict(read.assumed)
     if statistic is not None:
         assumed |= {
             k: v for k, v in statistic.options.items() if k not in options and v is not None
         }
-    assumed["columns_left_out"] = [
-        name for name in data.columns if name not in data.used_columns and name != data.by
-    ]
-    assumed["rows_dropped"] = len(data) - rows
-    if data.has_header is not None:
-        assumed["header"] = data.has_header
-    return assumed
+    return assumed | left_out(data, read.columns, rows, len(data))
+
+
+def left_out(data: Data, columns: Iterable[str | None], rows: int, total: int) -> dict[str, Any]:
+    """Return what of data was not used, apart from `columns` and `rows` of the total."""
+    used = {*columns, data.by}
+    assumed: dict[str, Any] = {
+        "columns_left_out": [name for name in data.columns if name not in used],
+        "rows_dropped": total - rows,
+    }
+    return assumed if data.has_header is None else {**assumed, "header": data.has_header}
 
 
 def of_classes(
     data: Data, names: Iterable[str], options: Options
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return which class was taken for the positive one, if a statistic of these names depends on it, and doubts."""
+    """Return which class was taken for the positive one, and doubts about it.
+
+    Only for statistics that depend on it, by their names.
+    """
     if not set(names) & set(ORDERED_BY_POSITIVE):
         return {}, data.doubts
-    labelled = data.select(drop_missing=True)
-    labelled.class_signs(options.get("positive"))
-    found = [opposite(labelled.assumed)] if likely_positive(labelled.assumed) is not None else []
-    return labelled.assumed, (*data.doubts, *found)
+    assumed = data.select(drop_missing=True).assumed_classes(options.get("positive"))
+    found = [opposite(assumed)] if likely_positive(assumed) is not None else []
+    return assumed, (*data.doubts, *found)
 
 
 def doubts(

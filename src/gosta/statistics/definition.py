@@ -54,6 +54,16 @@ class RowSums(NamedTuple):
     diagonal: Floats | None
 
 
+class Encoded(NamedTuple):
+    """The observations that a statistic makes of data."""
+
+    x: Floats  # of the complete rows: n × d
+    kept: Booleans  # which rows of the data these are
+    columns: tuple[str, ...]  # that were read, in that order
+    # What was assumed where the user had not said it: see `gosta.statistics.assumptions`.
+    assumed: dict[str, Any]
+
+
 class PairValues(NamedTuple):
     """A number of each pair of rows, by its rank among all."""
 
@@ -269,18 +279,17 @@ class Statistic:
 
     def encode_rows(self, data: Data, options: Options) -> Floats:
         """Return the observations of all complete rows: n × d."""
-        return self.encode_complete_rows(data, options)[0]
+        return self.encode_complete_rows(data, options).x
 
-    def encode_complete_rows(self, data: Data, options: Options) -> tuple[Floats, Booleans]:
-        """Return the observations of all complete rows, and which rows of the data these are."""
+    def encode_complete_rows(self, data: Data, options: Options) -> Encoded:
+        """Return the observations of all complete rows, and what was read and assumed for them."""
+        logged, log = data.logged()
         try:
-            x, kept = self._encode(data, options), np.ones(len(data), dtype=np.bool_)
+            x, kept = self._encode(logged, options), np.ones(len(data), dtype=np.bool_)
             if data.drop_missing:
-                kept = data.complete_rows()
+                kept = data.complete_rows(log.columns)
                 if not kept.all():
-                    complete = replace(data.take(kept), drop_missing=False)
-                    x = self._encode(complete, options)
-                    data.assumed.update(complete.assumed)
+                    x = self._encode(replace(logged.take(kept), drop_missing=False), options)
                 # A user's function may read columns in its own way.
                 has_all = ~np.isnan(x).any(axis=1)
                 if not has_all.all() and len(x) == kept.sum():
@@ -288,14 +297,12 @@ class Statistic:
                 x = x[has_all]
             if data.by is not None and len(x) != kept.sum():
                 raise InputError(
-                    f"encode returns {len(x)} rows of {kept.sum()}, so that their sites are not known"
+                    f"encode returns {len(x)} rows of {kept.sum()}, so that their sites "
+                    "are not known"
                 )
             data.check_row_count(len(x))
-            if (
-                self.sample_index is not None
-                and not data.is_partial
-                and np.ptp(x[:, self.sample_index]) == 0
-            ):
+            index = self.sample_index
+            if index is not None and not data.is_partial and np.ptp(x[:, index]) == 0:
                 raise DataError(
                     f"needs two classes, the complete rows of {data.name} have one only"
                 )
@@ -305,7 +312,9 @@ class Statistic:
             raise InputError(
                 f"{self.name}: encode fails with {type(error).__name__}: {error}"
             ) from error
-        return x, kept
+        if data.log is not None:
+            data.log.update(log)
+        return Encoded(x, kept, tuple(log.columns), log.assumed)
 
     def _encode(self, data: Data, options: Options) -> Floats:
         weighted = data.with_weights(self.weights) if self.weights else data
@@ -313,8 +322,6 @@ class Statistic:
         x = np.ascontiguousarray(
             self.encode(weighted, **self.options_by_part(options)["encode"]), dtype=np.float64
         )
-        data.used_columns.update(weighted.used_columns)
-        data.assumed.update(weighted.assumed)
         if x.ndim != 2:
             raise InputError(
                 f"encode returns an array of shape {x.shape}; rows x numbers are needed"
@@ -325,7 +332,8 @@ class Statistic:
             return np.column_stack([x, weights])
         if not data.drop_missing:
             raise InputError(
-                f"encode returns {len(x)} rows of {len(weights)}, so that their weights are not known"
+                f"encode returns {len(x)} rows of {len(weights)}, so that their weights "
+                "are not known"
             )
         return x  # some rows are not complete, and the others will be encoded again
 

@@ -69,7 +69,7 @@ def scored(data: Data, positive: Any = None) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         direction = _mean(data, x, signs > 0) - _mean(data, x, signs < 0)
         scores = project(x, direction[None])[:, 0]
-    data.assumed["score"] = "class means"
+    data.note_assumption(score="class means")
     if not np.isfinite(scores).all():
         raise DataError(
             "the columns are too large for a score: it is not finite; scale them or name a score column"
@@ -223,7 +223,7 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
         or not 0 < width < np.inf
     ):
         raise InputError(f"bandwidth = {width!r} must be a positive number")
-    data.assumed["bandwidth"] = float(width)
+    data.note_assumption(bandwidth=float(width))
     if data.is_partial and np.abs(features).max() > MAX_BANDWIDTHS * width:
         reason = (
             f"values of up to {np.abs(features).max():g} are too large for a bandwidth of {width:g}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import comb
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from gosta.statistics.definition import (
     as_tuple,
     find,
 )
+from gosta.statistics.estimate import ALL_TRIPLES, POPULATION, Estimate
 from gosta.statistics.intervals import (
     ROUNDING,
     Spread,
@@ -31,75 +33,11 @@ from gosta.statistics.intervals import (
 )
 from gosta.statistics.triples import Sampling
 from gosta.statistics.weighting import weighted
-from gosta.views import html, numbers
 
 Columns = str | int | Sequence[str | int]
 ALIKE = "every row contributes the same, which says nothing about others"
 LEAST_SAMPLE = 100  # of triples
 SAMPLE_LEVEL = 0.95  # of the interval for the value over all triples, where none for the population is asked for
-
-
-class Estimate(NamedTuple):
-    """A value with its confidence interval for the population the rows were drawn from.
-
-    Examples
-    --------
-    >>> import gosta
-    >>> found = gosta.exact("breast-cancer", "auc", interval=0.95)
-    >>> f"{found.value:.3f}, {found.low:.3f} to {found.high:.3f}"
-    '0.963, 0.945 to 0.975'
-    >>> f"{found:.3f}", round(found, 3)
-    ('0.963', 0.963)
-    """
-
-    value: float  # of the statistic over the rows
-    low: float  # lower end of the interval
-    high: float  # upper end of the interval
-    standard_error: float  # of the value, for rows drawn from the population
-    level: float  # confidence level of the interval, such as 0.95
-    # from sums in bins: between these is the value over the rows
-    bracket: tuple[float, float] | None = None
-    # of a curve from sums in bins: what each of its values is for, such as "before 30"
-    labels: tuple[str, ...] = ()
-
-    def __float__(self) -> float:
-        """Return the value, if it is one number."""
-        if np.size(self.value) != 1:
-            raise TypeError(
-                f"this estimate has {np.size(self.value)} values; take one of estimate.value"
-            )
-        return float(self.value)
-
-    def __format__(self, spec: str) -> str:
-        """Format the value as a number; without a format, all fields."""
-        return format(float(self), spec) if spec else str(self)
-
-    def __round__(self, digits: int | None = None) -> float:
-        """Round the value, if it is one number."""
-        return round(float(self), digits)
-
-    def _repr_html_(self) -> str:
-        rows = {
-            "value": numbers.number(self.value),
-            f"{numbers.percent(self.level, 'g')} interval": numbers.interval(self.low, self.high),
-            "standard error": numbers.number(self.standard_error, 3),
-        }
-        if self.bracket is not None:
-            rows["bracket"] = numbers.interval(*self.bracket)
-        return html.table(rows.items(), caption="Estimate")
-
-
-class Measurement(NamedTuple):
-    """A value and what it was computed from."""
-
-    value: float | Floats | Estimate
-    statistic: Statistic
-    n: int  # number of complete rows
-    columns: list[str]  # that were used, the label last
-    normalisation: Normalisation
-    # what the user had not said: see `gosta.statistics.assumptions`
-    assumed: Mapping[str, Any] = MappingProxyType({})
-    warnings: tuple[str, ...] = ()
 
 
 def measure(
@@ -109,7 +47,7 @@ def measure(
     interval: float | None = None,
     options: Options = MappingProxyType({}),
     sampling: Sampling | None = None,
-) -> Measurement:
+) -> Estimate:
     """Compute a statistic over data whose columns are selected, and report what was used."""
     found = find(statistic)
     norm = normalisation or found.normalisation
@@ -118,19 +56,23 @@ def measure(
             f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)"
         )
     found.options_by_part(options)  # reports wrong ones before the data are read
-    x = found.encode_rows(data, options)
-    value = measure_encoded(found, x, norm, interval, options, sampling)
-    columns = sorted(data.used_columns, key=lambda name: name == data.label)
-    assumed = assumptions.collect(data, found, options, len(x))
-    number = value.value if isinstance(value, Estimate) else value
-    return Measurement(
-        value,
-        found,
-        len(x),
-        columns,
-        norm,
-        assumed,
-        assumptions.doubts(data, found, assumed, number),
+    encoded = found.encode_complete_rows(data, options)
+    n = len(encoded.x)
+    estimate = measure_encoded(found, encoded.x, norm, interval, options, sampling)
+    assumed = assumptions.collect(data, encoded, found, options, n)
+    tuples = f"{comb(n, found.degree):,} {found.tuples}"
+    columns = [name for name in encoded.columns if name != data.weights]
+    return estimate._replace(
+        statistic=found.name,
+        data=data.name,
+        n=n,
+        columns=tuple(sorted(columns, key=lambda name: name == data.label)),
+        options=dict(options),
+        normalisation=norm,
+        weights=data.weights,
+        tuples=tuples if sampling is None else f"{sampling.size:,} of {tuples}",
+        assumed=assumed,
+        warnings=assumptions.doubts(data, found, assumed, estimate.value),
     )
 
 
@@ -141,8 +83,11 @@ def measure_encoded(
     interval: float | None,
     options: Options,
     sampling: Sampling | None = None,
-) -> float | Floats | Estimate:
-    """Compute a statistic over encoded rows, with an interval if asked for; from a sample of triples if given."""
+) -> Estimate:
+    """Compute a statistic over encoded rows, with an interval if asked for.
+
+    With `sampling`, it is computed from a random sample of triples.
+    """
     level = None if interval is None else check_level(statistic, interval, x)
     if statistic.degree > 2 and norm == "V":
         raise InputError(
@@ -157,8 +102,8 @@ def value_of_rows(statistic: Statistic, x: Floats, options: Options) -> float | 
     """Return the value over encoded rows, with the textbook's normalisation."""
     if len(x) < 2:
         raise DataError(f"{statistic.name} needs at least two rows, there are {len(x)}")
-    value = _value(statistic, x, statistic.normalisation, None, statistic.options_by_part(options))
-    assert not isinstance(value, Estimate)
+    parts = statistic.options_by_part(options)
+    value: float | Floats = _value(statistic, x, statistic.normalisation, None, parts).value
     return value
 
 
@@ -168,23 +113,23 @@ def _value(
     norm: Normalisation,
     level: float | None,
     options: Mapping[str, Options],
-) -> float | Floats | Estimate:
+) -> Estimate:
     if statistic.median is not None:
         return _median(statistic, x, norm, level)
     kernel_options, final_options = options["kernel"], options.get("final", {})
     statistic = without_weights(statistic, x, kernel_options)
     rows = row_sums(statistic, x, kernel_options, with_diagonal=norm == "V")
     if statistic.total:
-        return float(_total(rows, norm)[0] / 2)
+        return Estimate(float(_total(rows, norm)[0] / 2))
     if statistic.is_per_row:
         own = row_means(rows, norm)
-        return own[:, 0] / own[:, 1] if own.shape[1] > 1 else own[:, 0]
+        return Estimate(own[:, 0] / own[:, 1] if own.shape[1] > 1 else own[:, 0])
     means = _means(statistic, rows, norm)
     value = require_finite(
         statistic, means, final_values(statistic, means[None], final_options, len(x))[0]
     )
     if level is None:
-        return value
+        return Estimate(value)
     if not isinstance(value, float):
         raise InputError(f"{statistic.name} has several values; an interval is for one")
     centre, spread, error = _spread(statistic, x, rows, norm, options)
@@ -228,17 +173,19 @@ def _sampled_value(
     spread = Spread(
         np.array([np.sqrt(variance)]), np.array([n - 1.0 if level else np.inf]), np.array([n / 3])
     )
-    low, high = interval_ends(
-        statistic.scale, statistic.bounds, np.array([value]), spread, level or SAMPLE_LEVEL
-    )
+    shown = SAMPLE_LEVEL if level is None else level
+    low, high = interval_ends(statistic.scale, statistic.bounds, np.array([value]), spread, shown)
     return Estimate(
-        value, float(low[0]), float(high[0]), float(spread.error[0]), level or SAMPLE_LEVEL
+        value,
+        float(low[0]),
+        float(high[0]),
+        float(spread.error[0]),
+        shown,
+        covers=ALL_TRIPLES if level is None else POPULATION,
     )
 
 
-def _median(
-    statistic: Statistic, x: Floats, norm: Normalisation, level: float | None
-) -> float | Estimate:
+def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float | None) -> Estimate:
     """Return the median of the kernel over pairs of rows."""
     assert statistic.median is not None
     rows, weights = (x[:, :-1], x[:, -1]) if statistic.weights else (x, None)
@@ -248,7 +195,7 @@ def _median(
         value = found.median if found.total > 0 else np.nan
     require_finite(statistic, np.zeros(1), np.array([value]))
     if level is None:
-        return value
+        return Estimate(value)
     if weights is not None:
         raise InputError(
             f"{statistic.name} has no interval: it depends on the number of rows, which weights are not"

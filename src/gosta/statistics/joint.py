@@ -42,7 +42,7 @@ class Member(NamedTuple):
     columns: tuple[str, ...] = ()  # empty: those selected for all statistics
 
 
-class Encoded(NamedTuple):
+class JointRows(NamedTuple):
     """The rows of several statistics."""
 
     x: Floats  # complete rows, n × d
@@ -107,7 +107,7 @@ def check_options(members: Sequence[Member], options: Options) -> None:
             )
 
 
-def encode(members: Sequence[Member], data: Data, options: Options) -> Encoded:
+def encode(members: Sequence[Member], data: Data, options: Options) -> JointRows:
     """Encode the rows that are complete for all statistics."""
     check_options(members, options)
     first = _first_alike(members)
@@ -124,7 +124,7 @@ def encode(members: Sequence[Member], data: Data, options: Options) -> Encoded:
         if len(members) > 1 and len(x) != kept.sum():
             wrong = f"encode returns {len(x)} rows of {kept.sum()}, so that they cannot be put beside others"
             raise InputError(f"{member.title}: {wrong}")
-    return Encoded(np.hstack([x for x, _ in found]), kept, tuple(x.shape[1] for x, _ in found))
+    return JointRows(np.hstack([x for x, _ in found]), kept, tuple(x.shape[1] for x, _ in found))
 
 
 def _table(member: Member, data: Data) -> Data:
@@ -133,7 +133,8 @@ def _table(member: Member, data: Data) -> Data:
 
 def _encode(member: Member, data: Data, options: Options) -> tuple[Floats, Booleans]:
     try:
-        return member.statistic.encode_complete_rows(data, member.statistic.own_options(options))
+        own = member.statistic.own_options(options)
+        return member.statistic.encode_complete_rows(data, own)[:2]
     except GostaError as error:
         raise type(error)(
             f"{member.title}: {str(error).removeprefix(member.statistic.name + ': ')}"

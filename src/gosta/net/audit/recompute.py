@@ -30,7 +30,7 @@ from gosta.private.noise import Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
 from gosta.runtime.arrays import Floats
 from gosta.sketches import StratumResult
-from gosta.sketches.exact import exact_values
+from gosta.sketches.comparison import exact_values
 
 Words = NDArray[np.uint64]
 Said = TypeVar("Said", bound=Statement)

@@ -266,10 +266,9 @@ def subject_of(
         return Subject("rows", names, columns_of(task), rows=rows, people=people)
     layout, spent = layout_of(task), list[Spent]()
     if task.private.epsilon is not None:
-        # The layout of a second round, if there is one; where its edges are does not matter here.
-        second = layout.following(np.ones(layout.size))
-        for round_ in filter(None, (layout, second)):
-            noise = choose_noise(task.private, round_, sites)
+        # Where the edges of a second round are does not matter here, so any totals will do.
+        for round_layout, _ in layout.run_rounds(lambda current: np.ones(current.size)):
+            noise = choose_noise(task.private, round_layout, sites)
             spent.append(Spent(noise.law, noise.epsilon, noise.delta, rows_per_person))
     names = tuple(part.partition(":")[0].strip() for part in task.statistic.split(","))
     mode: Mode = "noisy" if spent else "private"

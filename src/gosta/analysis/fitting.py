@@ -11,8 +11,8 @@ import numpy as np
 
 from gosta.datasets.data import DROP_HINT, Data
 from gosta.errors import DataError, GostaError
+from gosta.sketches.comparison import compare
 from gosta.sketches.definition import SKETCHES
-from gosta.sketches.exact import compare
 from gosta.sketches.layout_builder import Bins
 from gosta.statistics import STATISTICS
 from gosta.statistics.assumptions import ORDERED_BY_POSITIVE, likely_positive
@@ -112,8 +112,7 @@ def _positive(data: Data, name: str) -> list[str]:
     """Return the argument that names the positive class, where it is not the one that would be taken."""
     if name not in ORDERED_BY_POSITIVE:
         return []
-    data.class_signs()
-    likely = likely_positive(data.assumed)
+    likely = likely_positive(data.assumed_classes())
     return [] if likely is None else ["--positive", likely]
 
 

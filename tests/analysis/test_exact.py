@@ -15,7 +15,7 @@ from commands import command
 
 import gosta
 from gosta.errors import InputError
-from gosta.sketches import several
+from gosta.statistics import estimate
 from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tail
 from gosta.statistics.heterogeneity import heterogeneity
 from gosta.statistics.references import parse_references
@@ -207,7 +207,7 @@ def test_groups_with_missing_values_are_named() -> None:
 
 
 def test_without_pandas_there_is_a_list_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several, "is_installed", lambda name: False)
+    monkeypatch.setattr(estimate, "is_installed", lambda name: False)
     (record,) = gosta.exact({"a": [1.0, 2.0, 4.0]}, ["variance"])
     assert (record["statistic"], record["value"]) == ("variance", pytest.approx(7 / 3))
 
@@ -346,3 +346,11 @@ def test_a_score_from_class_means_and_dropped_rows_are_said(run: Any, tmp_path: 
     shown = run("exact", tmp_path / "t.csv", "-s", "auc", "--drop-missing")[1]
     assert "score: x · (mean of positive rows − mean of the others), from several columns" in shown
     assert "left out: 1 row with missing or infinite values" in shown
+
+
+def test_groups_of_three_rows_have_no_interval_of_distance_correlation() -> None:
+    columns = {"x": [1.0, 2.0, 4.0, 3.0, 5.0, 9.0], "y": [2.0, 1.0, 5.0, 3.0, 8.0, 7.0]}
+    table = gosta.exact(columns | {"group": list("aaabbb")}, ["distance-correlation"], by="group")
+    for k in (0, 1):
+        assert table["value"][k] > 0
+        assert "not defined without row" in table["reason"][k]

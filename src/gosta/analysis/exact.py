@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
 from gosta import datasets
+from gosta.analysis.computation import LEVEL, compute
 from gosta.datasets.data import Data
-from gosta.errors import GostaError, InputError, NumericalError
+from gosta.errors import InputError, NumericalError
 from gosta.runtime.arrays import Floats
+from gosta.sketches.comparison import compare
 from gosta.sketches.definition import SKETCHES
-from gosta.sketches.layout import BITS, Layout, Part, StratumResult
-from gosta.sketches.layout_builder import Bins, BinSettings, check_columns, make_layout
-from gosta.statistics import STATISTICS
-from gosta.statistics import exact as rows
+from gosta.sketches.layout import StratumResult
+from gosta.sketches.layout_builder import Bins
 from gosta.statistics.definition import (
+    STATISTICS,
     Normalisation,
     Options,
     Statistic,
@@ -24,10 +25,9 @@ from gosta.statistics.definition import (
     find,
     with_weights,
 )
-from gosta.statistics.exact import LEAST_SAMPLE, Columns, Estimate
+from gosta.statistics.estimate import Estimate, as_frame
+from gosta.statistics.exact import LEAST_SAMPLE, Columns, measure
 from gosta.statistics.triples import Sampling
-
-LEVEL = 0.95  # of intervals beside a bracket, unless another is asked for
 
 
 @overload
@@ -157,15 +157,13 @@ def exact(
             f"strata: for the exact values of groups give by=COLUMN; for results of sums use {where}"
         )
     if by is not None or isinstance(statistic, list | tuple):
-        from gosta.sketches import several  # which builds on this module
-
         if bins is not None or edges is not None or find_edges:
             raise InputError("bins are for one statistic; give its name alone, without by")
         chosen = statistic if isinstance(statistic, list | tuple) else [statistic]
         table = _select(data, columns, label, score, drop_missing, weights)
         own = {**(options or {}), **statistic_options}
-        return several.as_table(
-            several.compute(
+        return as_frame(
+            compute(
                 table,
                 chosen,
                 by=by,
@@ -188,7 +186,8 @@ def exact(
         if not is_sketch_only:
             chosen_one = found if table.weights is None else with_weights(found, table.weights)
             sampling = make_sampling(sample, seed)
-            return rows.measure(table, chosen_one, normalisation, interval, given, sampling).value
+            estimate = measure(table, chosen_one, normalisation, interval, given, sampling)
+            return estimate.value if estimate.level is None else estimate
         if interval is not None:
             raise InputError(f"interval = {interval!r}: {statistic} has none; leave it out")
         return measure_rows(table, str(statistic), given)
@@ -206,7 +205,7 @@ def exact(
     if table.weights is not None:
         raise InputError(f"weights = {table.weights!r}: sums in bins have none; leave out bins")
     (result,) = compare(table, name, settings, interval or LEVEL, given).results
-    return as_estimate(result, interval or LEVEL)
+    return _estimate_of(result, table, interval or LEVEL)
 
 
 def make_sampling(size: int | None, seed: int) -> Sampling | None:
@@ -234,100 +233,37 @@ def _select(
     return table if weights is None else table.with_weights(weights)
 
 
-class Comparison(NamedTuple):
-    """Results from sums beside the values over the rows themselves."""
-
-    layout: Layout
-    results: list[StratumResult]
-    exact: list[tuple[float, ...] | None]  # None where there is no value
-    rows: int
-
-
-def compare(
-    data: Data,
-    statistics: str,
-    settings: BinSettings,
-    level: float | None = None,
-    options: Options | None = None,
-) -> Comparison:
-    """Compute statistics of selected data from sums, in two rounds if edges are to be found.
-
-    Rows that have weights count by them in the values over rows, not in the sums.
-    """
-    weights = data.row_weights()
-    if weights is not None:
-        complete = ~np.isnan(weights)
-        data, weights = data.take(complete), weights[complete]
-    layout = make_layout(
-        statistics,
-        settings,
-        columns=data.features if data.has_selected_columns else (),
-        options=options,
-        data=data,
-    )
-    check_columns(layout, settings)
-    x = layout.encode(data)
-    second = layout.following(layout.sums(x) / 2.0**BITS)
-    layout = second or layout
-    if weights is not None:
-        weights = weights[layout.complete_rows(data)]
-        for part in layout.parts:
-            if part.sketch.no_weights:
-                raise InputError(
-                    f"weights = {data.weights!r}: {part.sketch.name} has none: {part.sketch.no_weights}"
-                )
-    results = layout.results(layout.sums(x) / 2.0**BITS, level=level)
-    return Comparison(layout, results, exact_values(layout, x, weights), len(x))
-
-
 def measure_rows(data: Data, statistic: str, options: Options) -> float | Floats:
     """Return the value over rows of a statistic that is not pairwise."""
     (value,) = compare(data, statistic, Bins(), None, options).exact
     if value is None:
-        raise NumericalError(
-            f"{statistic} is not defined here: there are too few rows, or all are in one class"
-        )
+        raise _undefined(statistic)
     return value[0] if len(value) == 1 else np.array(value)
 
 
-def as_estimate(result: StratumResult, level: float) -> Estimate:
-    """Return a result as an estimate with a bracket; arrays in place of numbers for a curve."""
+def _estimate_of(result: StratumResult, data: Data, level: float) -> Estimate:
+    """Return a result from sums as an estimate with a bracket; a curve has arrays for numbers."""
     if not result.has_value:
-        raise NumericalError(
-            f"{result.statistic} is not defined here: there are too few rows, or all are in one class"
-        )
+        raise _undefined(result.statistic)
     low, high = result.interval or (np.nan, np.nan)
-    error = np.nan if result.standard_error is None else result.standard_error
-    value: Any = result.value[0] if len(result.value) == 1 else np.array(result.value)
-    bracket: Any = tuple(
-        end[0] if len(end) == 1 else np.array(end) for end in (result.low, result.high)
+    value, *bracket = (
+        end[0] if len(end) == 1 else np.array(end)
+        for end in (result.value, result.low, result.high)
     )
-    return Estimate(value, low, high, error, level, bracket, result.labels)
+    return Estimate(
+        value,
+        low,
+        high,
+        np.nan if result.standard_error is None else result.standard_error,
+        level,
+        (bracket[0], bracket[1]),
+        result.labels,
+        statistic=result.statistic,
+        data=data.name,
+        n=round(result.rows),
+    )
 
 
-def exact_values(
-    layout: Layout, x: Floats, weights: Floats | None = None
-) -> list[tuple[float, ...] | None]:
-    """Return the values over encoded rows, in the order of the layout's results; None where there is none."""
-    strata = [x, *(x[x[:, -1] == k] for k in range(len(layout.strata)))]
-    return [
-        _exact_value(part, layout.rows_of(part, of), weights)
-        for part in layout.parts
-        for of in strata
-    ]
-
-
-def _exact_value(part: Part, x: Floats, weights: Floats | None) -> tuple[float, ...] | None:
-    sketch = part.sketch
-    if not len(x):
-        return None
-    try:
-        with np.errstate(all="ignore"):
-            value = sketch.exact(x, weights)
-        if value is None:
-            statistic = STATISTICS[sketch.name]
-            options = {k: v for k, v in sketch.options.items() if k in statistic.options}
-            value = np.atleast_1d(rows.value_of_rows(statistic, x, options))
-    except (GostaError, ValueError, ArithmeticError):
-        return None
-    return tuple(value.tolist()) if np.isfinite(value).all() else None
+def _undefined(statistic: str) -> NumericalError:
+    why = "there are too few rows, or all are in one class"
+    return NumericalError(f"{statistic} is not defined here: {why}")

@@ -1,0 +1,252 @@
+"""Several statistics of one table, over all rows and over groups of them, with all that was assumed.
+
+Rows are encoded once, over the whole table, and then cut into groups: so every group has the same positive class, the
+same direction of the score, the same bandwidth. Only where a row's part depends on its rank among the others (trimmed
+means, partial AUC) are groups encoded one by one. The value over all rows counts pairs across groups too; beside it
+stand the mean of the groups' own values, and how much these differ beyond chance.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gosta.datasets.data import Data
+from gosta.errors import DataError, GostaError, InputError, NumericalError, unknown
+from gosta.runtime.arrays import Booleans
+from gosta.sketches.comparison import compare
+from gosta.sketches.definition import SKETCHES
+from gosta.sketches.layout_builder import Bins, option_names
+from gosta.statistics import assumptions
+from gosta.statistics.definition import (
+    STATISTICS,
+    Normalisation,
+    Options,
+    Statistic,
+    find,
+    with_weights,
+)
+from gosta.statistics.estimate import Estimate
+from gosta.statistics.exact import measure, measure_encoded
+from gosta.statistics.heterogeneity import heterogeneity
+from gosta.statistics.references import Reference, load_statistic, parse_references
+from gosta.statistics.triples import Sampling
+
+LEVEL = 0.95  # of intervals of groups and beside brackets, unless another is asked for
+
+
+def compute(
+    data: Data,
+    statistics: Sequence[str | Statistic],
+    *,
+    by: object = None,
+    normalisation: Normalisation | None = None,
+    interval: float | None = None,
+    options: Options | None = None,
+    sampling: Sampling | None = None,
+) -> list[Estimate]:
+    """Compute statistics over data whose columns are selected; with `by`, over groups of rows too, with intervals."""
+    wanted = [
+        one
+        for given in statistics
+        for one in (parse_references(given) if isinstance(given, str) else [find(given)])
+    ]
+    if not wanted:
+        raise InputError("statistic is empty: name at least one, such as auc")
+    if by is not None:
+        data, interval = data.with_sites(by, exclude=True), interval or LEVEL
+        count = len(replace(data, drop_missing=True).site_codes()[1])
+        if 2 * count > len(data):
+            what = f"by = {data.by!r} has {count} different values in {len(data)} rows"
+            raise InputError(f"{what}; choose a column that names groups")
+    found = [(one, _find(one)) for one in wanted]
+    given, known = dict(options or {}), {name for _, one in found for name in _options(one)}
+    for name in given:
+        if name not in known:
+            raise unknown(
+                f"option of {', '.join(_title(one) for one in wanted)}", name, sorted(known)
+            )
+    return [
+        _compute(one, statistic, data, normalisation, interval, given, sampling)
+        for one, statistic in found
+    ]
+
+
+def _title(wanted: Reference | Statistic) -> str:
+    return wanted.title if isinstance(wanted, Reference) else wanted.name
+
+
+def _find(wanted: Reference | Statistic) -> Statistic | str:
+    """Return a pairwise statistic, or the name of one that is a function of sums only."""
+    if isinstance(wanted, Statistic):
+        return wanted
+    if wanted.name in SKETCHES and wanted.name not in STATISTICS:
+        return wanted.name
+    return load_statistic(wanted.name)
+
+
+def _options(statistic: Statistic | str) -> set[str]:
+    return (
+        option_names(SKETCHES[statistic]) if isinstance(statistic, str) else set(statistic.options)
+    )
+
+
+def _compute(
+    wanted: Reference | Statistic,
+    statistic: Statistic | str,
+    data: Data,
+    normalisation: Normalisation | None,
+    interval: float | None,
+    options: dict[str, Any],
+    sampling: Sampling | None,
+) -> Estimate:
+    title = _title(wanted)
+    own = {name: value for name, value in options.items() if name in _options(statistic)}
+    data = data.select(wanted.columns or None if isinstance(wanted, Reference) else None)
+    start = time.perf_counter()
+    try:
+        if isinstance(statistic, Statistic) and data.weights is not None:
+            statistic = with_weights(statistic, data.weights)
+        if isinstance(statistic, str):
+            if normalisation is not None:
+                raise InputError(
+                    f"normalisation = {normalisation!r}: it is no mean over pairs; leave it out"
+                )
+            estimate = _not_pairwise(title, statistic, data, interval, own)
+        else:
+            norm = normalisation or statistic.normalisation
+            estimate = _pairwise(title, statistic, data, norm, interval, own, sampling)
+        return estimate._replace(seconds=time.perf_counter() - start)
+    except GostaError as error:
+        name = statistic if isinstance(statistic, str) else statistic.name
+        raise type(error)(f"{title}: {str(error).removeprefix(name + ': ')}") from None
+
+
+def _pairwise(
+    title: str,
+    statistic: Statistic,
+    data: Data,
+    norm: Normalisation,
+    interval: float | None,
+    options: dict[str, Any],
+    sampling: Sampling | None,
+) -> Estimate:
+    total, names = len(data), _names(data)
+    if data.by is not None:  # rows without a group are left out everywhere
+        read = statistic.encode_complete_rows(data, options).columns
+        data = replace(data.take(data.complete_rows(read)), drop_missing=False)
+    reason = ""
+    try:
+        pooled = measure(data, statistic, norm, interval, options, sampling)
+    except GostaError as error:
+        if interval is None:
+            raise
+        pooled = measure(data, statistic, norm, None, options, sampling)
+        reason = str(error)
+    pooled = pooled._replace(
+        statistic=title, reason=reason, assumed={**pooled.assumed, "rows_dropped": total - pooled.n}
+    )
+    if data.by is None:
+        return pooled
+    x = statistic.encode_rows(data, options)
+    # Otherwise what a row becomes depends on its group.
+    is_cut = statistic.no_interval == "" and len(x) == len(data)
+    if data.label in pooled.columns:
+        data = replace(data, declared_classes=tuple(data.class_codes()[1]))
+
+    def measure_group(chosen: Booleans) -> Estimate:
+        index = statistic.sample_index
+        group = replace(data.take(chosen), by=None)
+        rows = x[chosen] if is_cut else statistic.encode_rows(group, options)
+        if index is not None and np.ptp(rows[:, index]) == 0:
+            there = _class_of(rows[0, index], pooled.assumed)
+            raise DataError(f"rows of one class only: {there}")
+        try:
+            return measure_encoded(statistic, rows, norm, interval, options, sampling)
+        except GostaError as error:
+            if interval is None:
+                raise
+            estimate = measure_encoded(statistic, rows, norm, None, options, sampling)
+            return estimate._replace(reason=str(error))
+
+    return _with_groups(pooled, data, names, measure_group, interval or LEVEL)
+
+
+def _class_of(sign: float, assumed: Mapping[str, Any]) -> str:
+    return str(assumed["positive"] if sign > 0 else ", ".join(assumed["negative"]))
+
+
+def _not_pairwise(
+    title: str, name: str, data: Data, interval: float | None, options: dict[str, Any]
+) -> Estimate:
+    names, total, label = _names(data), len(data), data.label
+    layout = compare(data, name, Bins(), None, options).layout
+    (part,) = layout.parts
+    weights, kept = data.row_weights(), layout.complete_rows(data)
+    kept = kept if weights is None else kept & ~np.isnan(weights)
+    data = replace(data.take(kept), drop_missing=False)
+    if part.has_label:
+        data = replace(data, declared_classes=layout.classes)
+    columns = [*part.columns, *([label] if part.has_label and label is not None else [])]
+
+    def estimate(table: Data) -> Estimate:
+        compared = compare(replace(table, by=None), name, Bins(), None, options)
+        value = compared.exact[0]
+        if value is None:
+            raise NumericalError(
+                "not defined here: there are too few rows, or all are in one class"
+            )
+        plain = value[0] if len(value) == 1 else np.array(value)
+        return Estimate(plain, labels=tuple(compared.results[0].labels))
+
+    assumed, warnings = assumptions.of_classes(data, [name] if part.has_label else [], options)
+    pooled = estimate(data)._replace(
+        statistic=title,
+        data=data.name,
+        n=len(data),
+        reason="" if interval is None else f"{title} has no interval: it is no mean over pairs",
+        columns=tuple(column for column in columns if column != data.weights),
+        options=options,
+        weights=data.weights,
+        assumed=assumed | assumptions.left_out(data, [*columns, data.weights], len(data), total),
+        warnings=warnings,
+    )
+    if data.by is None:
+        return pooled
+    return _with_groups(
+        pooled, data, names, lambda chosen: estimate(data.take(chosen)), interval or LEVEL
+    )
+
+
+def _names(data: Data) -> list[Any]:
+    return data.site_codes()[1] if data.by is not None else []
+
+
+def _with_groups(
+    pooled: Estimate,
+    data: Data,
+    names: Sequence[Any],
+    measure_group: Callable[[Booleans], Estimate],
+    level: float,
+) -> Estimate:
+    """Return an estimate over complete rows with those of its groups; `names` has all groups."""
+    codes, present = data.site_codes()
+    title, groups = pooled.statistic, []
+    for name in names:
+        chosen = codes == (present.index(name) if name in present else np.nan)
+        n = int(chosen.sum())
+        try:
+            if n < 2:
+                raise DataError("one complete row only" if n else "no complete row")
+            estimate = measure_group(chosen)
+        except GostaError as error:
+            estimate = Estimate(None, reason=str(error).removeprefix(f"{title}: "))
+        groups.append(estimate._replace(statistic=title, group=str(name), n=n))
+    usable = [group for group in groups if group.standard_error > 0]
+    values, errors = ([float(getattr(g, k)) for g in usable] for k in ("value", "standard_error"))
+    compared = heterogeneity(values, errors, level)
+    return pooled._replace(by=data.by, groups=tuple(groups), heterogeneity=compared)

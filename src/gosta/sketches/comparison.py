@@ -1,0 +1,143 @@
+"""Values from sums over rows in one place, beside the values over the rows themselves."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gosta.datasets.data import Data
+from gosta.errors import GostaError, InputError
+from gosta.runtime.arrays import Floats
+from gosta.sketches.layout import BITS, Layout, Part, StratumResult
+from gosta.sketches.layout_builder import BinSettings, check_columns, make_layout
+from gosta.statistics.definition import STATISTICS, Options
+from gosta.statistics.exact import value_of_rows
+from gosta.views import numbers, terminal
+
+Values = tuple[float, ...]
+
+
+class Comparison(NamedTuple):
+    """Results from sums beside the values over the rows themselves."""
+
+    data: str  # the name of the data
+    rows: int
+    layout: Layout
+    results: list[StratumResult]
+    exact: list[Values | None]  # None where there is no value
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return each result and its exact value as plain values."""
+        pairs = zip(self.results, self.exact, strict=True)
+        return [{**result._asdict(), "exact": exact} for result, exact in pairs]
+
+    def text(self, level: float | None) -> str:
+        """Return a table of values, brackets, exact values and errors, and what was summed."""
+        heading = ["", "from sums", "bracket", "exact", "error"]
+        if level is not None:
+            heading.append(f"{numbers.percent(level, 'g')} interval")
+        pairs = zip(self.results, self.exact, strict=True)
+        cells = [line[: len(heading)] for pair in pairs for line in _lines(*pair)]
+        details = self.layout.describe()
+        lines = [
+            f"{self.data}, {numbers.count(self.rows, 'row')}",
+            terminal.columns([tuple(heading), *cells], right=range(1, len(heading))),
+        ]
+        shown = ("columns", "ranges", "bins", "numbers")
+        lines += [f"{name}: {details[name]}" for name in shown if name in details]
+        clipped = max(result.clipped for result in self.results)
+        if clipped:
+            rows = numbers.count(round(clipped), "row")
+            lines.append(f"{rows} with a value beyond its range, which counts as the range's end")
+        if not all(result.is_certified for result in self.results if result.has_value):
+            lines.append(
+                "brackets by random projections hold with high probability, not for certain"
+            )
+        return "\n".join(lines)
+
+
+def compare(
+    data: Data,
+    statistics: str,
+    settings: BinSettings,
+    level: float | None = None,
+    options: Options | None = None,
+) -> Comparison:
+    """Compute statistics of selected data from sums, in two rounds if edges are to be found.
+
+    Rows that have weights count by them in the values over rows, not in the sums.
+    """
+    weights = data.row_weights()
+    if weights is not None:
+        complete = ~np.isnan(weights)
+        data, weights = data.take(complete), weights[complete]
+    layout = make_layout(
+        statistics,
+        settings,
+        columns=data.features if data.has_selected_columns else (),
+        options=options,
+        data=data,
+    )
+    check_columns(layout, settings)
+    x = layout.encode(data)
+    layout, totals = layout.run_rounds(lambda current: current.sums(x) / 2.0**BITS)[-1]
+    if weights is not None:
+        weights = weights[layout.complete_rows(data)]
+        for part in layout.parts:
+            if part.sketch.no_weights:
+                name, why = part.sketch.name, part.sketch.no_weights
+                raise InputError(f"weights = {data.weights!r}: {name} has none: {why}")
+    results = layout.results(totals, level=level)
+    return Comparison(data.name, len(x), layout, results, exact_values(layout, x, weights))
+
+
+def exact_values(layout: Layout, x: Floats, weights: Floats | None = None) -> list[Values | None]:
+    """Return the values over encoded rows, in the order of the layout's results.
+
+    None stands where there is no value.
+    """
+    strata = [x, *(x[x[:, -1] == k] for k in range(len(layout.strata)))]
+    return [
+        _exact_value(part, layout.rows_of(part, rows), weights)
+        for part in layout.parts
+        for rows in strata
+    ]
+
+
+def _exact_value(part: Part, x: Floats, weights: Floats | None) -> Values | None:
+    sketch = part.sketch
+    if not len(x):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            value = sketch.exact(x, weights)
+        if value is None:
+            statistic = STATISTICS[sketch.name]
+            options = {k: v for k, v in sketch.options.items() if k in statistic.options}
+            value = np.atleast_1d(value_of_rows(statistic, x, options))
+    except (GostaError, ValueError, ArithmeticError):
+        return None
+    return tuple(value.tolist()) if np.isfinite(value).all() else None
+
+
+def _lines(result: StratumResult, exact: Values | None) -> list[tuple[str, ...]]:
+    """Return for each value its name, the value, bracket, exact value, error and interval."""
+    name = f"{result.statistic}, {result.stratum}" if result.stratum else result.statistic
+    none = numbers.NONE
+    if not result.has_value:
+        return [(name, none, none, numbers.number(exact), none, none)]
+    lines: list[tuple[str, ...]] = []
+    for k, value in enumerate(result.value):
+        true = None if exact is None else exact[k]
+        lines.append(
+            (
+                f"{name} {result.labels[k] if result.labels else ''}".strip(),
+                numbers.number(value),
+                numbers.interval(result.low[k], result.high[k]),
+                numbers.number(true),
+                numbers.number(None if true is None else value - true, 2),
+                numbers.interval(*result.interval or (None, None)),
+            )
+        )
+    return lines

@@ -1,0 +1,365 @@
+"""A value with its interval, and all that it was computed from: as text, as plain values, and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite, isnan, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gosta.runtime.extras import is_installed
+from gosta.statistics import assumptions
+from gosta.statistics.definition import Normalisation
+from gosta.statistics.heterogeneity import Heterogeneity
+from gosta.views import html, numbers, terminal
+
+MOST_SHOWN = 20  # values of one statistic in a line
+POPULATION, ALL_TRIPLES = "the population", "all triples"  # what an interval can be for
+NO_HETEROGENEITY = "it takes two groups with a standard error that is not 0"
+
+
+class Estimate(NamedTuple):
+    """A value of a statistic with its interval, and what it was computed from.
+
+    Examples
+    --------
+    >>> import gosta
+    >>> found = gosta.exact("breast-cancer", "auc", interval=0.95)
+    >>> f"{found.value:.3f}, {found.low:.3f} to {found.high:.3f}"
+    '0.963, 0.945 to 0.975'
+    >>> f"{found:.3f}", round(found, 3)
+    ('0.963', 0.963)
+    >>> found.n, found.columns[-1], found.assumed["positive"]
+    (569, 'diagnosis', 'benign')
+    """
+
+    # Of the statistic over the rows: a number, or an array of several; None: there is none, see `reason`.
+    value: Any
+    low: float = nan  # lower end of the interval
+    high: float = nan  # upper end of the interval
+    standard_error: float = nan  # of the value, for rows drawn from the population; NaN: not known
+    level: float | None = None  # confidence level of the interval, such as 0.95; None: no interval
+    # From sums in bins: the value over the rows is between these two, numbers or arrays.
+    bracket: tuple[Any, Any] | None = None
+    # Of a statistic of several values: what each is for, such as "before 30".
+    labels: tuple[str, ...] = ()
+    statistic: str = ""  # as it was asked for
+    data: str = ""  # the name of the data
+    group: str | None = None  # of rows that it is the value of; None: all rows
+    n: int = 0  # number of complete rows
+    reason: str = ""  # why there is no value, or no interval though one was asked for
+    columns: tuple[str, ...] = ()  # of the data that were used, the label last
+    options: Mapping[str, Any] = {}
+    normalisation: Normalisation | None = None  # None for a statistic that is not pairwise
+    weights: str | None = None  # the column of weights
+    tuples: str = ""  # how many pairs or triples of rows were counted, in words
+    covers: str = POPULATION  # what the interval is for; of a sample of triples: all of these
+    seconds: float | None = None  # that the computation took, if it was measured
+    # What the user had not said: see `gosta.statistics.assumptions`.
+    assumed: Mapping[str, Any] = {}
+    warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
+    by: str | None = None  # the column of groups of rows
+    groups: tuple[Estimate, ...] = ()  # the estimates of these groups
+    heterogeneity: Heterogeneity | None = None  # how much the groups differ beyond chance
+
+    def __float__(self) -> float:
+        """Return the value, if it is one number."""
+        if np.size(self.value) != 1:
+            raise TypeError(
+                f"this estimate has {np.size(self.value)} values; take one of estimate.value"
+            )
+        return float(self.value)
+
+    def __format__(self, spec: str) -> str:
+        """Format the value as a number; without a format, all numbers."""
+        return format(float(self), spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        """Round the value, if it is one number."""
+        return round(float(self), digits)
+
+    def __repr__(self) -> str:
+        numbers_of = {"value": self.value}
+        if self.level is not None:
+            numbers_of |= {
+                name: getattr(self, name) for name in ("low", "high", "standard_error", "level")
+            }
+        numbers_of |= {
+            name: getattr(self, name) for name in ("bracket", "labels") if getattr(self, name)
+        }
+        return f"Estimate({', '.join(f'{name}={value!r}' for name, value in numbers_of.items())})"
+
+    def _repr_html_(self) -> str:
+        rows = {"value": numbers.number(self.value)}
+        if self.level is not None:
+            name = f"{numbers.percent(self.level, 'g')} interval"
+            rows[name] = numbers.interval(self.low, self.high)
+            rows["standard error"] = numbers.number(self.standard_error, 3)
+        if self.bracket is not None:
+            rows["bracket"] = numbers.interval(*self.bracket)
+        return html.table(rows.items(), caption="Estimate")
+
+    @property
+    def plain_value(self) -> float | list[float] | None:
+        """The value as Python's own numbers."""
+        value: float | list[float] | None = (
+            self.value.tolist() if isinstance(self.value, np.ndarray) else self.value
+        )
+        return value
+
+    @property
+    def group_values(self) -> list[float | list[float]]:
+        """The values of the groups that have one."""
+        return [group.plain_value for group in self.groups if group.plain_value is not None]
+
+    @property
+    def mean_of_groups(self) -> float | list[float] | None:
+        """The mean of the groups' own values, each counting once; None: there is none."""
+        values = self.group_values
+        if len({np.size(value) for value in values}) != 1:
+            return None
+        means = np.mean(np.array(values, dtype=np.float64), axis=0)
+        return means.tolist() if isinstance(means, np.ndarray) else float(means)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values, as the command line prints it with ``--json``."""
+        record: dict[str, Any] = {"data": self.data, **self._numbers()}
+        del record["group"]
+        record |= {
+            "columns": list(self.columns),
+            "options": dict(self.options),
+            "normalisation": self.normalisation,
+            "assumed": dict(self.assumed),
+            "warnings": list(self.warnings),
+        }
+        if self.seconds is not None:
+            record["seconds"] = round(self.seconds, 6)
+        if self.tuples:
+            record["tuples"] = self.tuples
+        if self.weights is not None:
+            record["weights"] = self.weights
+        if self.labels:
+            record["labels"] = list(self.labels)
+        if self.by is not None:
+            compared = self.heterogeneity
+            record |= {
+                "by": self.by,
+                "groups": [group._numbers() for group in self.groups],
+                "mean_of_groups": self.mean_of_groups,
+                "groups_in_mean": len(self.group_values),
+                "heterogeneity": None if compared is None else compared._asdict(),
+                "heterogeneity_reason": NO_HETEROGENEITY if compared is None else "",
+            }
+        return record
+
+    def _numbers(self) -> dict[str, Any]:
+        """Return the value and its interval as plain values."""
+        record: dict[str, Any] = {
+            "statistic": self.statistic,
+            "group": self.group,
+            "n": self.n,
+            "value": self.plain_value,
+            "reason": self.reason,
+        }
+        if self.level is not None:
+            ends = {"low": self.low, "high": self.high, "standard_error": self.standard_error}
+            record["interval"] = {k: v if isfinite(v) else None for k, v in ends.items()}
+            record["interval"]["level"] = self.level if self.covers == POPULATION else None
+        return record
+
+    def row(self) -> dict[str, Any]:
+        """Return the value and its interval as a row of a data frame."""
+        has_interval, error = self.level is not None, self.standard_error
+        return {
+            "statistic": self.statistic,
+            "group": "all rows" if self.group is None else self.group,
+            "n": self.n,
+            "value": self.plain_value,
+            "low": self.low if has_interval else None,
+            "high": self.high if has_interval else None,
+            "standard_error": error if has_interval and not isnan(error) else None,
+            "reason": self.reason,
+        }
+
+    def text(self) -> str:
+        """Return the value, its interval, and what it was computed from, in lines."""
+        value = self.plain_value
+        is_long = isinstance(value, list) and len(value) == self.n > MOST_SHOWN
+        shown = "one value for each row, below" if is_long else "" if self.labels else value
+        lines = [f"{self.statistic} of {self.data}: {shown}".rstrip()]
+        if self.labels:
+            cells = map(numbers.number, np.ravel(np.array(value)).tolist())
+            lines.append(terminal.columns(list(zip(self.labels, cells, strict=True)), right=[1]))
+        if self.level is not None:
+            what = f"{numbers.percent(self.level, 'g')} interval"
+            what += f" for {self.covers}" * (self.covers != POPULATION)
+            error = f", standard error {numbers.number(self.standard_error, 3)}"
+            ends = numbers.interval(self.low, self.high)
+            lines.append(f"  {ends} ({what}){error * (not isnan(self.standard_error))}")
+        seconds = "" if self.seconds is None else f"{self.seconds:.2g} s"
+        sizes = [f"{self.n:,} rows", self.tuples, seconds]
+        lines.append(f"  {', '.join(size for size in sizes if size)}")
+        by_weights = f", weighted by {self.weights}" * bool(self.weights)
+        lines.append(f"  from {_shown_columns(self.columns)}{by_weights}")
+        lines += [f"  {terminal.printable(line)}" for line in assumptions.text(self.assumed)]
+        if isinstance(value, list) and is_long:
+            lines += [f"  row {k}: {numbers.number(each)}" for k, each in enumerate(value, 1)]
+        return "\n".join([*lines, *_warning_lines([self])])
+
+
+def as_frame(estimates: Sequence[Estimate]) -> Any:
+    """Return a pandas data frame, estimate row for each statistic and group.
+
+    Without pandas it is a list of dictionaries. The frame's `attrs["heterogeneity"]` holds
+    Cochran's Q, I² and the spread between groups of each statistic.
+    """
+    records = []
+    for estimate in estimates:
+        common = {
+            "columns": list(estimate.columns),
+            "warnings": list(estimate.warnings),
+            "assumed": dict(estimate.assumed),
+        }
+        rows = [part.row() for part in (*estimate.groups, estimate)]
+        if estimate.by is None:
+            del rows[0]["group"]
+        else:
+            rows += _summary_rows(estimate)
+        records += [row | common for row in rows]
+    if not is_installed("pandas"):
+        return records
+    import pandas as pd
+
+    frame = pd.DataFrame(records)
+    compared = {
+        estimate.statistic: estimate.heterogeneity
+        for estimate in estimates
+        if estimate.by is not None
+    }
+    if compared:
+        frame.attrs["heterogeneity"] = {
+            name: None if found is None else found._asdict() for name, found in compared.items()
+        }
+    return frame
+
+
+def _summary_rows(pooled: Estimate) -> list[dict[str, Any]]:
+    """Return the means of the groups as rows of a data frame."""
+    groups = [group for group in pooled.groups if group.value is not None]
+    mean = Estimate(
+        pooled.mean_of_groups,
+        statistic=pooled.statistic,
+        group="mean of groups",
+        n=sum(group.n for group in groups),
+    )
+    compared = pooled.heterogeneity
+    if compared is None:
+        return [mean.row()]
+    n = sum(group.n for group in groups if group.standard_error > 0)
+    random_effects = mean._replace(
+        group="random-effects mean",
+        n=n,
+        value=compared.mean,
+        low=compared.mean_interval[0],
+        high=compared.mean_interval[1],
+        level=compared.level,
+    )
+    return [mean.row(), random_effects.row()]
+
+
+def table_text(
+    estimates: Sequence[Estimate], reasons: Sequence[tuple[str, str]], level: float | None
+) -> str:
+    """Return a line for each statistic, or for each of its groups, and what was assumed below.
+
+    `reasons` are names of other statistics, and why they do not fit the data; `level` is that of
+    the intervals that were asked for.
+    """
+    first = estimates[0]
+    by = first.by
+    heading = ["statistic", *([by] if by else []), "rows", "value"]
+    if level is not None:
+        heading.append(f"{numbers.percent(level, 'g')} interval")
+    cells = [[*heading, "" if by else "columns"]]
+    for estimate in estimates:
+        if by:
+            cells += _group_cells(estimate)
+        else:
+            cells.append(_cells(estimate, level is not None, _shown_columns(estimate.columns)))
+    none = [numbers.NONE] * (len(heading) - 1)
+    cells += [[title, *none, reason] for title, reason in reasons]
+    right = [heading.index("rows"), heading.index("value")]
+    by_weights = "" if first.weights is None else f", weighted by {first.weights}"
+    rows = numbers.count(first.n + first.assumed["rows_dropped"], "row")
+    lines = [
+        terminal.printable(f"{first.data}, {rows}{by_weights}"),
+        terminal.columns(cells, right=right),
+    ]
+    if by:
+        lines += [
+            f"{terminal.printable(estimate.statistic)}: {_differences(estimate)}"
+            for estimate in estimates
+        ]
+    titles_by_line: dict[str, list[str]] = {}
+    for estimate in estimates:
+        for line in assumptions.text({**estimate.assumed, "columns_left_out": []}):
+            titles_by_line.setdefault(line, []).append(estimate.statistic)
+    lines += [
+        terminal.printable(f"{', '.join(titles)}: {line}")
+        for line, titles in titles_by_line.items()
+    ]
+    return "\n".join([*lines, *_warning_lines(estimates)])
+
+
+def _cells(estimate: Estimate, has_interval: bool, last: str) -> list[str]:
+    ends = [
+        numbers.NONE if estimate.level is None else numbers.interval(estimate.low, estimate.high)
+    ]
+    reason, value = estimate.reason.partition(";")[0], numbers.number(estimate.plain_value)
+    if isinstance(estimate.plain_value, list) and len(estimate.plain_value) > MOST_SHOWN:
+        value = f"{len(estimate.plain_value):,} values (--json)"
+    return [estimate.statistic, f"{estimate.n:,}", value, *ends * has_interval, reason or last]
+
+
+def _group_cells(pooled: Estimate) -> list[list[str]]:
+    """Return the cells of all groups, of all rows, and of the means of the groups."""
+    lines = [
+        ["", estimate.group or "all rows", *_cells(estimate, True, "")[1:]]
+        for estimate in (*pooled.groups, pooled)
+    ]
+    lines[0][0] = pooled.statistic
+    title = f"mean of {numbers.count(len(pooled.group_values), 'group')}"
+    lines.append(["", title, "", numbers.number(pooled.mean_of_groups), "", ""])
+    compared = pooled.heterogeneity
+    if compared is not None:
+        mean, ends = numbers.number(compared.mean), numbers.interval(*compared.mean_interval)
+        lines.append(["", "random-effects mean", "", mean, ends, ""])
+    return lines
+
+
+def _differences(pooled: Estimate) -> str:
+    """Return in words how much the groups differ."""
+    compared = pooled.heterogeneity
+    if compared is None:
+        return f"how much the groups differ beyond chance is not known: {NO_HETEROGENEITY}"
+    share = numbers.percent(compared.i_squared)
+    if compared.i_squared_interval is not None:
+        share += f" ({' to '.join(map(numbers.percent, compared.i_squared_interval))})"
+    ends = numbers.interval(*compared.spread_interval, 3)
+    spread = f"{numbers.number(compared.spread, 3)} ({ends})"
+    groups = numbers.count(compared.groups, "group")
+    test = f"Cochran's Q {numbers.number(compared.q, 4)} of {groups}"
+    p = f"p = {numbers.number(compared.p_value, 3)}"
+    return f"{test}, {p}; I² {share}; spread between groups {spread}"
+
+
+def _warning_lines(estimates: Sequence[Estimate]) -> list[str]:
+    warnings = dict.fromkeys(warning for estimate in estimates for warning in estimate.warnings)
+    return [f"warning: {terminal.printable(warning)}" for warning in warnings]
+
+
+def _shown_columns(names: Sequence[str]) -> str:
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, ..., {names[-1]} ({len(names)} columns)"
