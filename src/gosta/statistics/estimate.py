@@ -34,7 +34,7 @@ class Estimate(NamedTuple):
     (569, 'diagnosis', 'benign')
     """
 
-    # Of the statistic over the rows: a number, or an array of several; None: there is none, see `reason`.
+    # Of the statistic over the rows: a number, or an array of several; None: see `reason`.
     value: Any
     low: float = nan  # lower end of the interval
     high: float = nan  # upper end of the interval
@@ -50,7 +50,7 @@ class Estimate(NamedTuple):
     n: int = 0  # number of complete rows
     reason: str = ""  # why there is no value, or no interval though one was asked for
     columns: tuple[str, ...] = ()  # of the data that were used, the label last
-    options: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = {}  # of the statistic that were given
     normalisation: Normalisation | None = None  # None for a statistic that is not pairwise
     weights: str | None = None  # the column of weights
     tuples: str = ""  # how many pairs or triples of rows were counted, in words
