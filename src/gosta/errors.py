@@ -1,13 +1,15 @@
 """Exceptions: every error that gosta raises on purpose is a `GostaError` with a one-line message.
 
-The message names the argument (or file), its value, and what to do. The command line prints it and exits with code 2.
+The message names the argument (or file), its value, and what to do. The command line prints it and
+exits with code 2.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -18,6 +20,9 @@ MAX_NAMES = 20  # that a message lists
 class GostaError(Exception):
     """Base class of all errors that gosta raises on purpose.
 
+    Its message has parts. Who catches it can name the place, the statistic or the remedy in words
+    of its own, and raise it again.
+
     Examples
     --------
     >>> import gosta
@@ -26,13 +31,31 @@ class GostaError(Exception):
     ... except gosta.GostaError as error:
     ...     print(type(error).__name__, "-", error)
     InputError - unknown statistic 'giny-index'; did you mean 'gini-index'?
+    >>> error = gosta.DataError("column 'age' holds dates", remedy="select other columns")
+    >>> error.statistic = "variance"
+    >>> print(error)
+    variance: column 'age' holds dates; select other columns
+    >>> import pickle
+    >>> str(pickle.loads(pickle.dumps(error))) == str(error)
+    True
     """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.splitlines()))
+    reason: str  # what is wrong, and where
+    remedy: str  # what to do; "" if the reason says so
+    statistic: str  # that the error is about, as it was asked for; "" if it is about none
+    place: str = ""  # the file or setting that the error is about; "" if the reason says so
+
+    def __init__(self, reason: str, *, remedy: str = "", statistic: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.remedy, self.statistic = reason, remedy, statistic
+
+    def __str__(self) -> str:
+        parts = filter(None, [self.place, self.statistic, self.reason])
+        text = ": ".join(parts) + (f"; {self.remedy}" if self.remedy else "")
+        return " ".join(text.splitlines())
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython and notebooks show in place of a traceback: the message, and the user's line of code."""
+        """Return what notebooks show in place of a traceback: the message, and the user's line."""
         frames = traceback.extract_tb(self.__traceback__)
         inside = [PACKAGE in Path(frame.filename).parents for frame in frames]
         callers = frames[: inside.index(True)] if True in inside else []
@@ -51,6 +74,16 @@ class DataError(InputError):
     """Rows, columns or values of the data cannot be used."""
 
 
+class FormatError(DataError):
+    """A file is written otherwise than it is read; a setting of its format can say so."""
+
+    def __init__(self, reason: str, advice: str = "", setting: str = "", value: str = "") -> None:
+        remedy = f"{advice} --{setting} {value} ({setting}={value!r} in gosta.datasets.load)"
+        super().__init__(reason, remedy=remedy if setting else "")
+        self.advice = advice  # such as "name its encoding, such as"
+        self.setting, self.value = setting, value
+
+
 class UnsupportedError(InputError):
     """An engine cannot simulate this; another one can."""
 
@@ -60,7 +93,7 @@ class NumericalError(GostaError, ArithmeticError):
 
 
 class NetworkError(GostaError):
-    """A node, its journal or its network is in a state in which the request cannot be carried out."""
+    """A node, its journal or its network is in a state in which a request cannot be met."""
 
 
 class ClusterError(GostaError):
@@ -71,15 +104,25 @@ class MissingExtraError(GostaError, ImportError):
     """An optional dependency is not installed."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str], listing: str = "") -> InputError:
-    """Return the error for a name that is not among the known ones, with those that may be meant as a suggestion.
+@contextlib.contextmanager
+def naming(statistic: str) -> Iterator[None]:
+    """Within a block, errors are about a statistic with this title."""
+    try:
+        yield
+    except GostaError as error:
+        error.statistic = statistic
+        raise
 
-    `listing` is a command that lists all, for a list that is too long.
+
+def unknown(kind: str, name: str, known: Iterable[str], listing: str = "") -> InputError:
+    """Return the error for an unknown name, with known ones that may be meant as a suggestion.
+
+    `listing` is a command that lists all known names, for a list that is too long.
     """
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
     if not near and len(name) >= MIN_PART:
-        near = [one for one in names if name.lower() in one.lower()][:3]
+        near = [known_name for known_name in names if name.lower() in known_name.lower()][:3]
     guess = f"; there are: {shorten(names, MAX_NAMES) or 'none'}"
     if listing and len(names) > MAX_NAMES:
         guess += f"; {listing!r} lists them"

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.errors import DataError, InputError, shorten, unknown
+from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.runtime.extras import require
 from gosta.views import html
@@ -27,6 +27,7 @@ Columns = Mapping[str, NDArray[Any]]
 DATE_HINT = "turn them into numbers first, such as days since a fixed day, or select other columns"
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}( .*)?")
 EXACT_INTEGERS = 2**53  # below it, floats have all whole numbers
+FLAT_HINT = "a column is a flat list of values"
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
@@ -108,7 +109,8 @@ class Data:
         """Return the first n rows."""
         if not 1 <= n <= len(self):
             raise InputError(
-                f"n = {n} rows requested, {self.name} has {len(self)}; take 1 to {len(self)}"
+                f"n = {n} rows requested, {self.name} has {len(self)}",
+                remedy=f"take 1 to {len(self)}",
             )
         return self.take(slice(n))
 
@@ -180,7 +182,8 @@ class Data:
         if (weights < 0).any():
             low = np.nanargmin(weights)
             raise DataError(
-                f"weights column {self.weights!r} holds {weights[low]:g} in row {low + 1}; weights are not negative"
+                f"weights column {self.weights!r} holds {weights[low]:g} in row {low + 1}",
+                remedy="weights are not negative",
             )
         if not self.is_partial and not (weights > 0).any():
             raise DataError(f"weights column {self.weights!r} holds no weight above 0")
@@ -236,14 +239,17 @@ class Data:
             advice = f"select {count}, as with columns={example!r} (--columns {','.join(example)})"
             if len(example) < count:
                 advice = "use other data"
-            raise DataError(f"needs {needed}; {given} ({shorten(names, 12) or 'none'}); {advice}")
+            raise DataError(
+                f"needs {needed}", remedy=f"{given} ({shorten(names, 12) or 'none'}); {advice}"
+            )
         return self.to_floats(names)
 
     def to_floats(self, names: Sequence[str]) -> Floats:
         """Return columns as floats, n × len(names); missing values are NaN if such rows are to be dropped."""
         if not names:
             raise DataError(
-                f"{self.name} has no columns besides label and score; select some with columns=..."
+                f"{self.name} has no columns besides label and score",
+                remedy="select some with columns=...",
             )
         out = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
@@ -263,7 +269,8 @@ class Data:
             )
         elif column.dtype.kind == "M":
             raise DataError(
-                f"column {name!r} holds dates ({column.dtype}) where numbers are needed; {DATE_HINT}"
+                f"column {name!r} holds dates ({column.dtype}) where numbers are needed",
+                remedy=DATE_HINT,
             )
         else:
             raise DataError(f"column {name!r} holds {column.dtype} values where numbers are needed")
@@ -272,7 +279,8 @@ class Data:
             if not self.drop_missing:
                 holes = f"{bad.sum()} missing or infinite value{'s' if bad.sum() > 1 else ''}"
                 raise DataError(
-                    f"column {name!r} has {holes} (first in row {bad.argmax() + 1}); {DROP_HINT}"
+                    f"column {name!r} has {holes} (first in row {bad.argmax() + 1})",
+                    remedy=DROP_HINT,
                 )
             values[bad] = np.nan
         return values
@@ -315,7 +323,9 @@ class Data:
             remedy = (
                 f"name one of these with label=... (--label ...): {shorten(list(self.columns), 12)}"
             )
-            raise DataError(f"needs labels; {self.name} has no column called 'label', {remedy}")
+            raise DataError(
+                "needs labels", remedy=f"{self.name} has no column called 'label', {remedy}"
+            )
         if self.is_partial and not self.declared_classes:
             how = "in one order: classes = [...] in [network] (gosta network init --classes a,b)"
             raise DataError(
@@ -354,7 +364,8 @@ class Data:
         if missing.any() and not self.drop_missing:
             first = f"first in row {missing.argmax() + 1}"
             raise DataError(
-                f"{role} column {name!r} has {missing.sum()} missing values ({first}); {DROP_HINT}"
+                f"{role} column {name!r} has {missing.sum()} missing values ({first})",
+                remedy=DROP_HINT,
             )
         return codes, values
 
@@ -379,7 +390,7 @@ class Data:
         if positive is None and len(names) > 2:
             remedy = "name the one to set against the rest with positive=... (--positive ...)"
             raise DataError(
-                f"needs two classes, {where} has {len(names)} ({shorten(names)}); {remedy}"
+                f"needs two classes, {where} has {len(names)} ({shorten(names)})", remedy=remedy
             )
         place = len(names) - 1 if positive is None else _position(positive, classes, names, where)
         others = names[:place] + names[place + 1 :]
@@ -421,12 +432,10 @@ def as_column(name: str, values: Any) -> NDArray[Any]:
         array: Any = np.asarray(values)
     except ValueError:
         raise DataError(
-            f"column {name!r} has values of different lengths; a column is a flat list of values"
+            f"column {name!r} has values of different lengths", remedy=FLAT_HINT
         ) from None
     if array.ndim != 1:
-        raise DataError(
-            f"column {name!r} has shape {array.shape}; a column is a flat list of values"
-        )
+        raise DataError(f"column {name!r} has shape {array.shape}", remedy=FLAT_HINT)
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8", "replace")
     if array.dtype == object and pandas is not None:
@@ -485,13 +494,10 @@ def _number(value: Any, column: str, row: int) -> float:
         isinstance(value, str) and DATE.fullmatch(value.strip())
     ):
         shown, remedy = f"the date {shown}", DATE_HINT
-    elif isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
-        remedy = (
-            "if commas are decimal signs, say so: --decimal , (decimal=',' in gosta.datasets.load)"
-        )
-    raise DataError(
-        f"column {column!r} has {shown} in row {row} where a number is needed; {remedy}"
-    )
+    reason = f"column {column!r} has {shown} in row {row} where a number is needed"
+    if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
+        raise FormatError(reason, "if commas are decimal signs, say so:", "decimal", ",")
+    raise DataError(reason, remedy=remedy)
 
 
 def _is_whole(value: object) -> bool:
@@ -504,7 +510,7 @@ def _is_whole(value: object) -> bool:
 def _rounded(value: object, column: str, row: int) -> DataError:
     reason = f"column {column!r} has {str(value)[:40]} in row {row}: floats round whole numbers from 2^53 on"
     remedy = "subtract one number from the whole column, or give it as floats (9.1e15) if rounding is meant"
-    return DataError(f"{reason}; {remedy}, or select other columns")
+    return DataError(reason, remedy=f"{remedy}, or select other columns")
 
 
 def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:

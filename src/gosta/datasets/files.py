@@ -30,7 +30,7 @@ from gosta.datasets.tables import (
     has_names,
     named,
 )
-from gosta.errors import DataError, InputError
+from gosta.errors import DataError, FormatError, InputError
 from gosta.runtime import machine
 from gosta.runtime.extras import is_installed, require
 
@@ -304,8 +304,11 @@ def _header(path: Path, begin: bytes, given: Format) -> Header:
     if names in ([], [""]):
         raise DataError(f"{path} is empty or begins with an empty line")
     if any("\ufffd" in name for name in names):
-        raise DataError(
-            f"cannot read {path}: it is not text in UTF-8; name its encoding, such as --encoding latin-1"
+        raise FormatError(
+            f"cannot read {path}: it is not text in UTF-8",
+            "name its encoding, such as",
+            "encoding",
+            "latin-1",
         )
     if len(begin) == MAX_HEADER_BYTES and lines == len(begin.splitlines()):
         raise DataError(

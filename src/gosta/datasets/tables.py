@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.errors import DataError, InputError, shorten, unknown
+from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import require
 
@@ -94,7 +94,7 @@ def has_names(path: Path, first: Sequence[object], given: Format) -> bool:
     """Return whether a first line (numbers, text, None where a value is missing) holds the names of the columns."""
     present = [value for value in first if value is not None]
     if given.header == "yes" and not present:
-        raise DataError(f"{path} has no names in its first line; leave out --header yes")
+        raise FormatError(f"{path} has no names in its first line", "leave out", "header", "yes")
     if given.header != "auto":
         return given.header == "yes"
     return not present or not all(isinstance(value, int | float) for value in present)

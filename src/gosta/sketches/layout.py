@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.datasets.data import Data
-from gosta.errors import GostaError
+from gosta.errors import naming
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches.definition import MOST_ROWS, Features, Result, Sketch
 from gosta.sketches.noisy import noisy_result
@@ -261,10 +261,8 @@ class Layout:
 
     @staticmethod
     def _encoded(part: Part, data: Data) -> Floats:
-        try:
+        with naming(part.title):
             return part.sketch.encode(data.select(part.columns), **part.options)
-        except GostaError as error:
-            raise type(error)(f"{part.title}: {error}") from None
 
     def rows_of(self, part: Part, x: Floats) -> Floats:
         """Return the numbers of encoded rows that one statistic takes."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.errors import DataError, GostaError, InputError, shorten
+from gosta.errors import DataError, InputError, naming, shorten
 from gosta.runtime.arrays import Floats
 from gosta.sketches.bins import AxisCounts, fine_bins, quantile_edges
 from gosta.sketches.definition import Axis, Sketch, find_sketch
@@ -91,12 +91,10 @@ def make_layout(
         made = find_sketch(wanted.name)
         known |= option_names(made)
         own = wanted.columns or tuple(columns)
-        try:
+        with naming(wanted.title):
             wishes.append(
                 _wish(wanted.title, made, own, label, score, classes, given, settings, data)
             )
-        except GostaError as error:
-            raise type(error)(f"{wanted.title}: {error}") from None
     for option in given:
         if option not in known:
             raise InputError(

@@ -12,15 +12,7 @@ import numpy as np
 from gosta.datasets import Data
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
-from gosta.net.node.rows import (
-    columns_of,
-    in_node_words,
-    layout_of,
-    load_table,
-    people_of,
-    read_rows,
-    read_table,
-)
+from gosta.net.node.rows import columns_of, layout_of, load_table, people_of, read_rows, read_table
 from gosta.private.policy import Policy
 from gosta.sketches.definition import Axis
 from gosta.views import numbers
@@ -86,7 +78,7 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
 
 def _doubt(text: str) -> Finding:
     hint = f"see header and sheet under [node] in {NODE_FILE}"
-    return Finding("data", "warning", "may not be read as it is meant", hint, in_node_words(text))
+    return Finding("data", "warning", "may not be read as it is meant", hint, text)
 
 
 def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:

@@ -136,7 +136,9 @@ def _count_rows(task: Task, data: Path, draft: Path, form: Format) -> int:
             "correct them; or make the request without --data, and then name the file and set "
             "drop_missing = true in the site's node.toml"
         )
-        raise DataError(str(error).replace(NODE_HINT, hint)) from None
+        if error.remedy == NODE_HINT:
+            error.remedy = hint
+        raise
 
 
 def request_again(folder: Path, address: str | None = None, new_key: bool = False) -> Request:

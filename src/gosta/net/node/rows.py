@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
 from gosta.datasets.tables import DEFAULT, Format
-from gosta.errors import DataError, GostaError, InputError, shorten
+from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROW_VALUE
 from gosta.private.accounting import Spent
@@ -76,19 +75,18 @@ def load_table(path: Path, form: Format) -> Data:
     try:
         return datasets.load(path, **form._asdict())
     except GostaError as error:
-        raise type(error)(in_node_words(str(error))) from None
+        _advise_in_node_words(error)
+        raise
 
 
-def in_node_words(text: str) -> str:
-    """Return a message that names settings of node.toml beside options of the command line.
-
-    >>> in_node_words("it is not text in UTF-8; name its encoding, such as --encoding latin-1")
-    'it is not text in UTF-8; name its encoding, such as encoding = "latin-1" in node.toml (--encoding latin-1)'
-    """
-    text = re.sub(r" \(\w+=\S* in gosta\.datasets\.load\)", "", text.replace(DROP_HINT, NODE_HINT))
-    return re.sub(
-        r"--(sep|decimal|encoding|header|sheet) ([^\s;]+)", r'\1 = "\2" in node.toml (\g<0>)', text
-    )
+def _advise_in_node_words(error: GostaError) -> None:
+    """Let the remedy of an error name settings of node.toml in place of arguments in Python."""
+    if error.remedy == DROP_HINT:
+        error.remedy = NODE_HINT
+    if isinstance(error, FormatError):
+        setting, value = error.setting, error.value
+        words = f'{setting} = "{value}" in node.toml (--{setting} {value})'
+        error.remedy = f"{error.advice} {words}"
 
 
 def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
@@ -167,7 +165,9 @@ def _read_and_encode(task: Task, path: Path, folder: Path, form: Format) -> Rows
             return Rows(x, (x.shape[1],))
         x, _, widths = encode(members, data, options)
     except InputError as error:
-        raise type(error)(f"{path}: {in_node_words(str(error))}") from None
+        _advise_in_node_words(error)
+        error.place = str(path)
+        raise
     check_rows_of_each(members, data, options)
     return Rows(x, widths)
 
