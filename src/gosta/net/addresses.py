@@ -35,7 +35,27 @@ def certificate_name(name: str, network: str) -> str:
     return f"{name}.{network}"
 
 
+def check_name(field: str, name: str) -> None:
+    """Raise `InputError` for what cannot be a node's name; `field` says where it stands."""
+    if not NAME_PATTERN.fullmatch(name):
+        raise InputError(f"{field} = {name[:80]!r}: a node's name has {NAME_RULE}")
+
+
+def check_address(field: str, address: str) -> None:
+    """Raise `InputError` for what cannot be an address; `field` says where it stands."""
+    try:
+        port = parse(address).port
+    except InputError as error:
+        raise InputError(f"{field} = {error}") from None
+    if port == 0:
+        raise InputError(
+            f"{field} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400"
+        )
+
+
 class Address(NamedTuple):
+    """A host and a port."""
+
     host: str
     port: int
 

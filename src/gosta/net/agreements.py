@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Meta
 
 from gosta.errors import InputError
-from gosta.net.addresses import NAME_PATTERN, NAME_RULE
-from gosta.runtime.files import write_atomically
+from gosta.net.addresses import check_name
+from gosta.runtime.files import read_json, write_json
 
 AGREED_FILE = "agreed.json"
 MAX_BYTES = 1 << 20
@@ -34,28 +34,12 @@ class Agreements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_agreements(folder: Path) -> Agreements:
-    """Read what was agreed to in a node's folder: nothing if there is no file; `InputError` if it is damaged."""
+    """Read what was agreed to in a node's folder: nothing if there is no file."""
     path = folder / AGREED_FILE
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        return read_json(path, Agreements, MAX_BYTES, "agreements", HINT, _check)
     except FileNotFoundError:
         return Agreements()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(content) > MAX_BYTES:
-        raise InputError(
-            f"{path} has more than {MAX_BYTES >> 20} MiB, the limit for agreements; {HINT}"
-        )
-    try:
-        found = msgspec.json.decode(content, type=Agreements)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} does not hold agreements ({error}); {HINT}") from None
-    try:
-        check_sites(found.sites)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    return found
 
 
 def add_agreement(folder: Path, names: Iterable[str]) -> Agreements:
@@ -64,23 +48,25 @@ def add_agreement(folder: Path, names: Iterable[str]) -> Agreements:
 
 
 def set_leaving(folder: Path, leaves: bool, name: str = "") -> Agreements:
-    """Say that a site leaves, or that it does not; with its own name, agree about its own sums, or no longer."""
+    """Say that a site leaves, or that it does not.
+
+    With its own name, it agrees about its own sums, or no longer.
+    """
     old = msgspec.structs.replace(read_agreements(folder), leaves=leaves)
     if leaves or not name:
         return _write(folder, old, [name] if name else [])
-    return _write(
-        folder,
-        msgspec.structs.replace(
-            old, sites={one: at for one, at in old.sites.items() if one != name}
-        ),
-    )
+    others = {site: time_ for site, time_ in old.sites.items() if site != name}
+    return _write(folder, msgspec.structs.replace(old, sites=others))
 
 
 def check_sites(names: Iterable[str]) -> None:
     """Raise `InputError` for names that no site can have."""
     for name in names:
-        if not NAME_PATTERN.fullmatch(name):
-            raise InputError(f"site = {name[:80]!r}: a site's name has {NAME_RULE}")
+        check_name("site", name)
+
+
+def _check(agreed: Agreements) -> None:
+    check_sites(agreed.sites)
 
 
 def _write(folder: Path, old: Agreements, names: Iterable[str] = ()) -> Agreements:
@@ -88,12 +74,9 @@ def _write(folder: Path, old: Agreements, names: Iterable[str] = ()) -> Agreemen
     check_sites(sites)
     if len(sites) > MAX_SITES:
         raise InputError(
-            f"{len(sites):,} sites are more than the limit of {MAX_SITES:,} in {folder / AGREED_FILE}; {HINT}"
+            f"{len(sites):,} sites are more than the limit of {MAX_SITES:,} in "
+            f"{folder / AGREED_FILE}; {HINT}"
         )
     new = msgspec.structs.replace(old, sites=sites)
-    write_atomically(
-        folder / AGREED_FILE,
-        msgspec.json.format(msgspec.json.encode(new), indent=1) + b"\n",
-        mode=0o600,
-    )
+    write_json(folder / AGREED_FILE, new, mode=0o600)
     return new

@@ -10,7 +10,7 @@ import msgspec
 
 from gosta.datasets.tables import Format
 from gosta.errors import DataError, InputError, shorten
-from gosta.net.addresses import NAME_PATTERN, NAME_RULE, parse, parse_proxy
+from gosta.net.addresses import check_address, check_name, parse_proxy
 from gosta.net.limits import MAX_ROW_NUMBERS, SECONDS_PER_EPOCH
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.files import write_atomically
@@ -320,10 +320,10 @@ def check_row_count(protocol: str, rows: int, where: object) -> None:
 def _check_node(config: NodeConfig) -> None:
     node = config.node
     _check_task(config.network)
-    _check_name(node.name, "node.name")
+    check_name("node.name", node.name)
     for field in ("listen", "status_page", "advertise"):
         if address := getattr(node, field):
-            _check_address(f"node.{field}", address)
+            check_address(f"node.{field}", address)
     if node.advertise and not node.listen:
         why = "the node does not listen, as node.listen is empty; give both, or none"
         raise InputError(f"node.advertise = {node.advertise!r}: {why}")
@@ -347,14 +347,14 @@ def _check_node(config: NodeConfig) -> None:
             f"node.epoch_seconds = {node.epoch_seconds!r} must be 0, or at least {SECONDS_PER_EPOCH:g}"
         )
     for name, address in config.neighbours.items():
-        _check_name(name, "neighbours")
+        check_name("neighbours", name)
         if name == node.name:
             raise InputError(f"neighbours.{name} is the node itself; remove it")
         if address:
-            _check_address(f"neighbours.{name}", address)
+            check_address(f"neighbours.{name}", address)
     for name, address in config.forwarders.items():
-        _check_name(name, "forwarders")
-        _check_address(f"forwarders.{name}", address)
+        check_name("forwarders", name)
+        check_address(f"forwarders.{name}", address)
 
 
 def _check_format(config: NodeConfig) -> None:
@@ -379,9 +379,9 @@ def _check_format(config: NodeConfig) -> None:
 def _check_network(config: NetworkConfig) -> None:
     _check_task(config.network)
     for name, address in config.nodes.items():
-        _check_name(name, "nodes")
+        check_name("nodes", name)
         if address:
-            _check_address(f"nodes.{name}", address)
+            check_address(f"nodes.{name}", address)
     for a, b in config.edges:
         for name in {a, b} - config.nodes.keys():
             raise InputError(
@@ -389,22 +389,6 @@ def _check_network(config: NetworkConfig) -> None:
             )
         if a == b:
             raise InputError(f"edges joins {a!r} to itself; remove that edge")
-
-
-def _check_name(name: str, field: str) -> None:
-    if not NAME_PATTERN.fullmatch(name):
-        raise InputError(f"{field} = {name[:80]!r}: a node's name has {NAME_RULE}")
-
-
-def _check_address(field: str, address: str) -> None:
-    try:
-        port = parse(address).port
-    except InputError as error:
-        raise InputError(f"{field} = {error}") from None
-    if port == 0:
-        raise InputError(
-            f"{field} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400"
-        )
 
 
 NODE_HEADER = f"""\

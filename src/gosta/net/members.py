@@ -23,7 +23,7 @@ from msgspec import Meta
 from gosta.errors import InputError, NetworkError
 from gosta.net.addresses import NAME_PATTERN, NAME_RULE, certificate_name
 from gosta.net.limits import MAX_COUNT, MAX_ROWS
-from gosta.runtime.files import write_atomically
+from gosta.runtime.files import read_json, write_json
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MEMBERS_FILE, ACCEPTED_FILE, PROPOSED_FILE = "members.json", "accepted.json", "proposed.json"
 CONFLICT_FILE = "conflict.json"  # another list with the serial number of the accepted one
+LIST_HINT = "ask the coordinator for it again"
 COORDINATOR = "coordinator"  # its name in its certificate; no node has this name
 MAX_LIST_BYTES = 1 << 22  # 10,000 members take half of it
 MAX_MEMBERS = 10_000
@@ -223,37 +224,30 @@ def verify_list(signed: SignedList, authorities: bytes, network: str) -> MemberL
 def read_list(path: Path) -> SignedList:
     """Read a signed list; whose signature it has is not checked yet."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_LIST_BYTES + 1)
+        return read_json(path, SignedList, MAX_LIST_BYTES, "a member list", LIST_HINT, _check)
     except FileNotFoundError:
         raise InputError(
             f"no such file: {path}; 'gosta network init' and 'gosta node join' write member lists"
         ) from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(content) > MAX_LIST_BYTES:
-        raise InputError(
-            f"{path} has more than {MAX_LIST_BYTES >> 20} MiB, the limit for a member list"
-        )
-    try:
-        return parse_list(content)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def parse_list(content: bytes) -> SignedList:
+    """Return a signed list that came from a neighbour."""
     try:
         signed = msgspec.json.decode(content, type=SignedList)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(
-            f"this is no member list ({error}); ask the coordinator for it again"
-        ) from None
+        raise InputError(f"this is no member list ({error}); {LIST_HINT}") from None
     check_list(signed.list)
     return signed
 
 
 def write_list(path: Path, signed: SignedList) -> None:
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(signed), indent=1))
+    """Write a signed list."""
+    write_json(path, signed)
+
+
+def _check(signed: SignedList) -> None:
+    check_list(signed.list)
 
 
 def check_list(members: MemberList) -> None:

@@ -1,14 +1,19 @@
-"""Files: written so that a crash or a full disk never leaves half a file behind; TOML read with a limit."""
+"""Files: written so that a crash or a full disk leaves no half file; TOML and JSON read with a limit."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from gosta.errors import InputError
+
+Content = TypeVar("Content", bound=msgspec.Struct)
 
 
 def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
@@ -35,8 +40,11 @@ def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> Non
         raise InputError(f"cannot write {path}: its content is not valid UTF-8 text") from None
 
 
-def read_toml(path: Path, max_bytes: int, hint: str) -> dict[str, Any]:
-    """Read a file of settings of limited size; `hint` says how to repair it. `FileNotFoundError` if there is none."""
+def read_limited(path: Path, max_bytes: int, what: str) -> bytes:
+    """Read a file of limited size; `what` says in messages what it holds.
+
+    `FileNotFoundError` if there is none.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
@@ -45,9 +53,47 @@ def read_toml(path: Path, max_bytes: int, hint: str) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     if len(content) > max_bytes:
-        raise InputError(
-            f"{path} has more than {max_bytes >> 20} MiB, the limit for such files; is it another file?"
-        )
+        limit = f"{max_bytes >> 20} MiB" if max_bytes >= 1 << 20 else f"{max_bytes >> 10} KiB"
+        raise InputError(f"{path} has more than {limit}, the limit for {what}")
+    return content
+
+
+def read_json(
+    path: Path,
+    kind: type[Content],
+    max_bytes: int,
+    what: str,
+    hint: str,
+    check: Callable[[Content], None],
+) -> Content:
+    """Read a struct from a JSON file of limited size, and check it.
+
+    `what` says what it holds, and `hint` how to repair it. `FileNotFoundError` if there is none.
+    """
+    content = read_limited(path, max_bytes, what)
+    try:
+        found = msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: it does not hold {what} ({error}); {hint}") from None
+    try:
+        check(found)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return found
+
+
+def write_json(path: Path, content: msgspec.Struct, mode: int = 0o644) -> None:
+    """Write a struct as indented JSON."""
+    text = msgspec.json.format(msgspec.json.encode(content), indent=1)
+    write_atomically(path, text + b"\n", mode)
+
+
+def read_toml(path: Path, max_bytes: int, hint: str) -> dict[str, Any]:
+    """Read a file of settings of limited size; `hint` says how to repair it.
+
+    `FileNotFoundError` if there is none.
+    """
+    content = read_limited(path, max_bytes, "such files; is it another file?")
     try:
         return tomllib.loads(content.decode())
     except UnicodeDecodeError:

@@ -72,7 +72,7 @@ def test_agreements_are_kept(tmp_path: Path) -> None:
         (b'{"sites": ["a"], "all": true}', "does not hold agreements"),
         (b'{"sites": "node-1"}', "does not hold agreements"),
         (b'{"leaves": 1}', "does not hold agreements"),
-        (b'{"sites": {"a\\n": 0}}', "a site's name has at most 63 letters"),
+        (b'{"sites": {"a\\n": 0}}', "a node's name has at most 63 letters"),
         (
             b'{"sites": {' + b",".join(b'"a%d": 0' % k for k in range(10_001)) + b"}}",
             "does not hold agreements",
@@ -192,7 +192,7 @@ def test_mistakes_say_what_to_do(net: Path, gosta_: Any) -> None:
     for arguments, message in (
         (
             ("network", "agree", net, "node 3", "--yes"),
-            "site = 'node 3': a site's name has at most 63 letters",
+            "site = 'node 3': a node's name has at most 63 letters",
         ),
         (("network", "agree", net / "none", "node-3", "--yes"), "no such file"),
         (("node", "leave", net, "--yes"), "is a network's folder; name that of a node"),

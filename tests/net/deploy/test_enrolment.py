@@ -517,9 +517,9 @@ def test_bundles_that_a_site_refuses(enrol: Enrolment, tmp_path: Path) -> None:
         assert text in enrol.fail("node", "join", path, folder, "--yes")
     for content in (b"", b"{}", b"[" * 10**5, b"\xff"):
         path.write_bytes(content)
-        assert "is no bundle" in enrol.fail("node", "join", path, folder, "--yes")
+        assert "does not hold a bundle" in enrol.fail("node", "join", path, folder, "--yes")
     path.write_bytes(bytes(bundles.MAX_BUNDLE_BYTES + 1))
-    assert "the limit for a file with a bundle" in enrol.fail("node", "join", path, folder, "--yes")
+    assert "the limit for a bundle" in enrol.fail("node", "join", path, folder, "--yes")
     assert {one: one.read_bytes() for one in folder.iterdir()} == before
 
 
@@ -545,10 +545,10 @@ def test_requests_that_a_coordinator_refuses(enrol: Enrolment, tmp_path: Path) -
         "is for network": {"network": "f" * 16},
         "is not for site-b": {"name": "site-b"},
         "a node's name has": {"name": "../site"},
-        "is not 'coordinator'": {"name": "coordinator"},
+        "is that of the coordinator": {"name": "coordinator"},
         "must be host:port": {"address": "nowhere"},
         "cannot be read; the site has to make it again": {"request": "nothing"},
-        "is no request": {"rows": -1},
+        "does not hold a request": {"rows": -1},
     }.items():
         path.write_text(json.dumps(values | change))
         assert text in enrol.fail("network", "sign", enrol.net, path, "--yes")

@@ -133,7 +133,7 @@ def test_invalid_lists(tmp_path: Path, changes: dict[str, Any], message: str) ->
 @pytest.mark.parametrize("content", [b"", b"{}", b"[" * 100_000, b"\xff", b'{"list": 1}', b"null"])
 def test_files_that_are_no_lists(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "members.json").write_bytes(content)
-    with pytest.raises(InputError, match="this is no member list"):
+    with pytest.raises(InputError, match="does not hold a member list"):
         members.read_list(tmp_path / "members.json")
 
 

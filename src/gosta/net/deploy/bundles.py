@@ -15,11 +15,10 @@ from msgspec import Meta
 
 from gosta.errors import InputError
 from gosta.net import addresses, members
-from gosta.net.addresses import NAME_PATTERN, NAME_RULE
 from gosta.net.config import Task
 from gosta.net.limits import MAX_ROWS
 from gosta.net.members import COORDINATOR, MAX_LIST_BYTES, MAX_MEMBERS, Pem, ShortText, SignedList
-from gosta.runtime.files import write_atomically
+from gosta.runtime.files import read_json, write_json
 
 INVITATION_FILE, REQUEST_FILE, CSR_FILE = "invitation.json", "request.json", "request.csr"
 MAX_INVITATION_BYTES = 1 << 24  # with the files that the statistic needs
@@ -67,29 +66,17 @@ MAX_BYTES = {Invitation: MAX_INVITATION_BYTES, Request: MAX_REQUEST_BYTES, Bundl
 
 
 def read(path: Path, kind: type[File]) -> File:
-    what, max_bytes = kind.__name__.lower(), MAX_BYTES[kind]
+    """Read a file of one of the three kinds and check it."""
+    what = f"a {kind.__name__.lower()}"
     try:
-        with path.open("rb") as file:
-            content = file.read(max_bytes + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(content) > max_bytes:
-        raise InputError(
-            f"{path} has more than {max_bytes >> 10} KiB, the limit for a file with a {what}"
-        )
-    try:
-        found = msgspec.json.decode(content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is no {what} ({error}); ask for it again") from None
-    try:
-        _check(found)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    return found
+        return read_json(path, kind, MAX_BYTES[kind], what, "ask for it again", _check)
+    except FileNotFoundError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
 def write(path: Path, content: Invitation | Request | Bundle) -> None:
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=1))
+    """Write a file of one of the three kinds."""
+    write_json(path, content)
 
 
 def fingerprint(content: Invitation | Request) -> str:
@@ -97,27 +84,20 @@ def fingerprint(content: Invitation | Request) -> str:
     return members.fingerprint(msgspec.json.encode(content, order="sorted"))
 
 
-def check_name(name: str) -> None:
-    if not NAME_PATTERN.fullmatch(name) or name.lower() == COORDINATOR:
-        raise InputError(
-            f"name = {name[:80]!r}: a node's name has {NAME_RULE}, and is not {COORDINATOR!r}"
-        )
-
-
-def check_address(name: str, address: str) -> None:
-    if addresses.parse(address).port == 0:
-        raise InputError(
-            f"{name} = {address!r} must end in a port from 1 to 65535, such as 127.0.0.1:7400"
-        )
+def check_site_name(name: str) -> None:
+    """Raise `InputError` for a name that a site cannot have."""
+    addresses.check_name("name", name)
+    if name.lower() == COORDINATOR:
+        raise InputError(f"name = {name!r} is that of the coordinator; choose another one")
 
 
 def _check(content: Invitation | Request | Bundle) -> None:
     if isinstance(content, Request):
-        check_name(content.name)
+        check_site_name(content.name)
         if content.address:
-            check_address("address", content.address)
+            addresses.check_address("address", content.address)
     elif isinstance(content, Bundle):
-        check_name(content.name)
+        check_site_name(content.name)
         members.check_list(content.members.list)
         listed = content.members.list.keys
         for kind, places in (("neighbour", content.neighbours), ("forwarder", content.forwarders)):
@@ -125,15 +105,11 @@ def _check(content: Invitation | Request | Bundle) -> None:
                 if name not in listed or name == content.name:
                     raise InputError(f"{kind} {name[:80]!r} is not another member of the list")
                 if address or kind == "forwarder":
-                    check_address(f"address of {name}", address)
+                    addresses.check_address(f"address of {name}", address)
     else:
         for name in content.files:
-            if (
-                not name
-                or name != Path(name).name
-                or name.startswith(".")
-                or not name.isprintable()
-            ):
+            is_plain = name == Path(name).name and name.isprintable()
+            if not name or name.startswith(".") or not is_plain:
                 raise InputError(
                     f"the name {name[:80]!r} of a file must be a plain name without a folder"
                 )

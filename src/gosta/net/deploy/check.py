@@ -1,7 +1,8 @@
-"""Checks of a node's folder before it sends anything: data, certificate, members, neighbours, disk, policy.
+"""Checks of a node's folder before it sends anything: certificate, members, neighbours, disk, policy.
 
-A check never raises: what is missing or wrong is a finding. Its `text` holds no value of the data, and no count that
-the site's policy would not show; what may hold such values is in `detail`, which stays at the site.
+A check never raises: what is missing or wrong is a finding. Its `text` holds no value of the data,
+and no count that the site's policy would not show; what may hold such values is in `detail`, which
+stays at the site.
 """
 
 from __future__ import annotations
@@ -24,21 +25,13 @@ from gosta.errors import GostaError, InputError, shorten
 from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
 from gosta.net.agreements import read_agreements
-from gosta.net.config import (
-    HEAD_FILE,
-    JOURNAL_FILE,
-    NODE_FILE,
-    NodeConfig,
-    NodeSettings,
-    Task,
-    read_node,
-)
+from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig, Task
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
+from gosta.net.deploy.network import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, NodeFolder
 from gosta.net.deploy.site_log import read_history
 from gosta.net.deploy.terms import row_words
 from gosta.net.limits import SECONDS_PER_EPOCH, UNDECLARED_ROWS
-from gosta.net.members import MemberList
-from gosta.net.node import lock
+from gosta.net.members import MEMBERS_FILE, MemberList
 from gosta.net.node.credentials import EXPIRY_WARNING, ListFolder
 from gosta.net.node.rows import layout_of, subject_of
 from gosta.net.node.source import fingerprint
@@ -65,20 +58,27 @@ from gosta.private.policy import (
 )
 
 TIMEOUT_SECONDS = 5.0  # for one neighbour
-PROBE_THREADS = 32
+PROBE_THREADS = 32  # neighbours that are asked at once
+MIN_FREE_BYTES = 100 << 20  # on the disk, below which there is a warning
+CLOCK_WARNING_SECONDS = 5.0  # difference from the neighbours' clocks
+CLOCK_ERROR_SECONDS = 60.0
+# What to do.
 TLS_HINT = "compare the member lists; firewalls and proxies must not open TLS for this address"
-HINT = "is its node running, and are firewalls open?"
-MIN_FREE_BYTES = 100 << 20
-CLOCK_WARNING_SECONDS, CLOCK_ERROR_SECONDS = 5.0, 60.0  # difference from the neighbours' clocks
+CONNECTION_HINT = "is its node running, and are firewalls open?"
+PROXY_HINT = "see HTTPS_PROXY, NO_PROXY and proxy in node.toml"
+JOIN_HINT = "install the bundle of this site: gosta node join"
+CLOCK_HINT = "set this machine's clock (NTP)"
+RENEW_HINT = "ask the coordinator for a new bundle, or: gosta network certify"
 
 
 def check(folder: Path) -> list[Finding]:
     """Check all that a node's folder holds, and whether its neighbours can be reached."""
+    node = NodeFolder(folder)
     try:
-        config = read_node(folder / NODE_FILE)
+        config = node.read()
     except GostaError as error:
-        return [Finding("settings", "error", str(error))]
-    found = [Finding("settings", "ok", f"{config.node.name} of network {config.network.id}")]
+        return [Finding.error("settings", str(error))]
+    found = [Finding.ok("settings", f"{config.node.name} of network {config.network.id}")]
     policy, verdict = _check_policy(folder)
     listed, credentials = _check_credentials(folder, config)
     counted, data = check_data(folder, config, policy)
@@ -86,8 +86,8 @@ def check(folder: Path) -> list[Finding]:
         verdict,
         *credentials,
         *data,
-        *_check_disk(folder, config),
-        _check_address(folder, config.node),
+        *_check_disk(node, config),
+        _check_address(node, config),
     ]
     if config.network.private:
         found.append(_check_sums(config.network))
@@ -104,18 +104,21 @@ def _check_policy(folder: Path) -> tuple[Policy, Finding]:
     try:
         policy = read_policy(folder)
     except GostaError as error:
-        return Policy(), Finding("policy", "error", str(error))
-    return policy, Finding("policy", "ok", f"modes allowed: {', '.join(policy.modes)}")
+        return Policy(), Finding.error("policy", str(error))
+    return policy, Finding.ok("policy", f"modes allowed: {', '.join(policy.modes)}")
 
 
 def _check_sums(task: Task) -> Finding:
     try:
         layout = layout_of(task)
     except GostaError as error:
-        return Finding("sums", "error", str(error))
+        return Finding.error("sums", str(error))
     words = layout.describe()
-    text = f"{layout.numbers} numbers leave this site, masked; their fingerprint is {layout.fingerprint}"
-    return Finding("sums", "ok", f"{words['statistics']}: {text}")
+    return Finding.ok(
+        "sums",
+        f"{words['statistics']}: {layout.numbers} numbers leave this site, masked; their "
+        f"fingerprint is {layout.fingerprint}",
+    )
 
 
 def _check_verdict(
@@ -127,32 +130,31 @@ def _check_verdict(
     found: list[Finding],
 ) -> Finding:
     """Return whether the site would take part now, together with all other sites."""
-    task, errors = config.network, [one.check for one in found if one.level == "error"]
-    if config.node.tls and not (folder / members.MEMBERS_FILE).exists():
-        hint = "install the bundle of this site: gosta node join"
-        return Finding("takes part", "error", "not yet: this site has not joined the network", hint)
+    task = config.network
+    errors = [finding.check for finding in found if finding.level == "error"]
+    if config.node.tls and not (folder / MEMBERS_FILE).exists():
+        return Finding.error(
+            "takes part", "not yet: this site has not joined the network", JOIN_HINT
+        )
     if not counted.rows:
-        return Finding("takes part", "error", "not as long as its rows cannot be used")
+        return Finding.error("takes part", "not as long as its rows cannot be used")
     try:
         history = read_history(folder, config)
         verdict = verdict_to_join(policy, subject_of(task, *counted, sites), history, time.time())
         if task.private is not None and "member list" not in errors:
             verdict = verdict or verdict_to_contribute(policy, sites, members=sites)
     except GostaError as error:
-        return Finding("takes part", "error", "no: it cannot be decided", detail=str(error))
+        return Finding.error("takes part", "no: it cannot be decided", detail=str(error))
     if verdict and "policy" not in errors:
         hint = f"change {POLICY_FILE} if that is not meant"
-        return Finding("takes part", "error", "no: the site's policy forbids it", hint, verdict)
+        return Finding.error("takes part", "no: the site's policy forbids it", hint, verdict)
     if wrong := [name for name in errors if not name.startswith("neighbour")]:
-        return Finding("takes part", "error", f"no: correct this first: {', '.join(wrong)}")
+        return Finding.error("takes part", f"no: correct this first: {', '.join(wrong)}")
     if task.private is None or task.private.epsilon is None:
-        return Finding("takes part", "ok", "yes")
-    spent = total_epsilon(
-        [one.spent for one in history if one.spent is not None], policy.delta_budget
-    )
-    return Finding(
-        "takes part", "ok", f"yes; epsilon {spent:.3g} of {policy.epsilon_budget:g} spent"
-    )
+        return Finding.ok("takes part", "yes")
+    releases = [past.spent for past in history if past.spent is not None]
+    spent = total_epsilon(releases, policy.delta_budget)
+    return Finding.ok("takes part", f"yes; epsilon {spent:.3g} of {policy.epsilon_budget:g} spent")
 
 
 # Key, certificate and member list.
@@ -160,27 +162,26 @@ def _check_verdict(
 
 def _check_credentials(folder: Path, config: NodeConfig) -> tuple[MemberList | None, list[Finding]]:
     if not config.node.tls:
-        return None, [
-            Finding("certificate", "warning", "tls = false: for tests on one machine only")
-        ]
-    listed, found = None, []
+        return None, [Finding.warning("certificate", "tls = false: for tests on one machine only")]
+    listed = None
+    found: list[Finding] = []
     try:
-        members.read_private_key(folder / "key.pem")
-        found.append(Finding("key", "ok", "only this user can read it"))
+        members.read_private_key(folder / KEY_FILE)
+        found.append(Finding.ok("key", "only this user can read it"))
     except GostaError as error:
-        found.append(Finding("key", "error", str(error)))
-    found.append(_check_certificate(folder / "cert.pem", config))
+        found.append(Finding.error("key", str(error)))
+    found.append(_check_certificate(folder / CERTIFICATE_FILE, config))
     try:
         listed = members.read_keyring(folder, config.node.name, config.network.id).list
         accepted = f"list {listed.serial}, {len(listed.members)} members, signed and accepted"
-        found.append(Finding("member list", "ok", accepted))
+        found.append(Finding.ok("member list", accepted))
     except GostaError as error:
-        found.append(Finding("member list", "error", str(error)))
+        found.append(Finding.error("member list", str(error)))
     if listed is not None:
         found.append(_check_task(folder, config.network, listed))
         lists = ListFolder(folder, config.network.id, lambda *_, **__: None)
         if conflict := lists.conflict(listed.serial, members.digest_of(listed)):
-            found.append(Finding("member list", "error", conflict))
+            found.append(Finding.error("member list", conflict))
     return listed, found
 
 
@@ -189,52 +190,37 @@ def _check_certificate(path: Path, config: NodeConfig) -> Finding:
         certificate = load_certificate(path.read_bytes())
     except OSError as error:
         hint = "'gosta network certify' makes one, or 'gosta node join' installs one"
-        return Finding("certificate", "error", f"cannot read {path}: {error.strerror}", hint)
+        return Finding.error("certificate", f"cannot read {path}: {error.strerror}", hint)
     except InputError as error:
-        return Finding("certificate", "error", f"{path}: {error}")
-    holder, names = (
-        certificate_name(config.node.name, config.network.id),
-        members.dns_names(certificate),
-    )
+        return Finding.error("certificate", f"{path}: {error}")
+    holder = certificate_name(config.node.name, config.network.id)
+    names = members.dns_names(certificate)
     if holder not in names:
-        hint = "install the bundle of this site: gosta node join"
-        return Finding(
-            "certificate",
-            "error",
-            f"is for {', '.join(names)[:100] or 'no node'}, not for {holder}",
-            hint,
-        )
-    now, start, end = (
-        datetime.now(UTC),
-        certificate.not_valid_before_utc,
-        certificate.not_valid_after_utc,
-    )
+        others = ", ".join(names)[:100] or "no node"
+        return Finding.error("certificate", f"is for {others}, not for {holder}", JOIN_HINT)
+    now = datetime.now(UTC)
+    start = certificate.not_valid_before_utc
+    end = certificate.not_valid_after_utc
     if now < start:
-        hint = "set this machine's clock (NTP)"
-        return Finding(
-            "certificate",
-            "error",
-            f"not valid before {start:%Y-%m-%d %H:%M} UTC: is the clock right?",
-            hint,
-        )
-    renew = "ask the coordinator for a new bundle, or: gosta network certify"
+        text = f"not valid before {start:%Y-%m-%d %H:%M} UTC: is the clock right?"
+        return Finding.error("certificate", text, CLOCK_HINT)
     if now > end:
-        return Finding("certificate", "error", f"expired on {end:%Y-%m-%d}", renew)
+        return Finding.error("certificate", f"expired on {end:%Y-%m-%d}", RENEW_HINT)
     if end - now < EXPIRY_WARNING:
-        return Finding("certificate", "warning", f"expires on {end:%Y-%m-%d}", renew)
-    return Finding("certificate", "ok", f"valid until {end:%Y-%m-%d}")
+        return Finding.warning("certificate", f"expires on {end:%Y-%m-%d}", RENEW_HINT)
+    return Finding.ok("certificate", f"valid until {end:%Y-%m-%d}")
 
 
 def _check_task(folder: Path, task: Task, listed: MemberList) -> Finding:
     try:
         is_same = fingerprint(task, folder) == listed.statistic
     except OSError as error:
-        return Finding("agreement", "error", f"cannot read {error.filename}: {error.strerror}")
+        return Finding.error("agreement", f"cannot read {error.filename}: {error.strerror}")
     if is_same:
-        return Finding("agreement", "ok", "this site computes what the members agreed on")
+        return Finding.ok("agreement", "this site computes what the members agreed on")
     hint = "take [network] from the invitation or from the coordinator"
-    return Finding(
-        "agreement", "error", "[network] in node.toml is not what the members agreed on", hint
+    return Finding.error(
+        "agreement", "[network] in node.toml is not what the members agreed on", hint
     )
 
 
@@ -244,36 +230,35 @@ def _check_declared(
     """Check that the site has no more rows than it declared in the member list."""
     if listed is None or not counted.rows:
         return
-    declared = {one.name: one.rows for one in listed.members}.get(config.node.name, 0)
-    limit, check = declared or UNDECLARED_ROWS, "declared rows"
+    declared = {member.name: member.rows for member in listed.members}.get(config.node.name, 0)
+    limit = declared or UNDECLARED_ROWS
     if counted.rows > limit:
-        renew = f"ask the coordinator for a new list: gosta node request INVITATION {folder}, or gosta network certify"
-        yield Finding(
-            check, "error", f"more than the list allows, {limit:,}", renew, f"{counted.rows:,} rows"
+        yield Finding.error(
+            "declared rows",
+            f"more than the list allows, {limit:,}",
+            f"ask the coordinator for a new list: gosta node request INVITATION {folder}, or gosta "
+            "network certify",
+            f"{counted.rows:,} rows",
         )
         return
     most = f", so that it can contribute {limit:,} at most" * (declared == 0)
-    yield Finding(check, "ok", f"declares {row_words(declared, is_bound=True)}{most}")
+    yield Finding.ok("declared rows", f"declares {row_words(declared, is_bound=True)}{most}")
 
 
 def _check_agreements(folder: Path) -> Iterator[Finding]:
     try:
         agreed = read_agreements(folder)
     except GostaError as error:
-        yield Finding("agreements", "error", str(error))
+        yield Finding.error("agreements", str(error))
         return
     if agreed.leaves:
-        yield Finding(
-            "agreements",
-            "error",
-            "this site leaves",
-            f"to come back: gosta node leave {folder} --back",
+        yield Finding.error(
+            "agreements", "this site leaves", f"to come back: gosta node leave {folder} --back"
         )
     elif agreed.sites:
         whose = shorten([*agreed.sites], 12)
-        yield Finding(
+        yield Finding.ok(
             "agreements",
-            "ok",
             f"exact sums may be computed, from totals with and without them, of {whose}",
         )
 
@@ -281,86 +266,77 @@ def _check_agreements(folder: Path) -> Iterator[Finding]:
 # Disk.
 
 
-def _check_disk(folder: Path, config: NodeConfig) -> Iterator[Finding]:
+def _check_disk(node: NodeFolder, config: NodeConfig) -> Iterator[Finding]:
+    folder = node.path
     trial = folder / f".check-{os.getpid()}"
     try:
         trial.write_bytes(b"x")
         trial.unlink()
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        yield Finding(
-            "disk",
-            "error",
-            f"cannot write {folder}: {error.strerror}",
-            "the node writes its journal there",
+        yield Finding.error(
+            "disk", f"cannot write {folder}: {error.strerror}", "the node writes its journal there"
         )
         return
     few = free < MIN_FREE_BYTES
     yield Finding("disk", "warning" if few else "ok", f"{free >> 20:,} MiB free", "make room" * few)
     path = folder / JOURNAL_FILE
-    if lock.is_running(folder):
-        yield Finding("journal", "ok", "in use by the running node")
-    elif not path.exists():
-        lost = find_lost(folder / HEAD_FILE, [])
-        yield (
-            Finding("journal", "error", f"missing: its log {lost}")
-            if lost
-            else Finding("journal", "ok", "none yet")
-        )
-    else:
+    if node.is_running:
+        yield Finding.ok("journal", "in use by the running node")
+    elif path.exists():
         yield _check_journal(path, config.node.name)
+    elif lost := find_lost(folder / HEAD_FILE, []):
+        yield Finding.error("journal", f"missing: its log {lost}")
+    else:
+        yield Finding.ok("journal", "none yet")
 
 
 def _check_journal(path: Path, name: str) -> Finding:
     try:
         journal = Journal(path, read_only=True)
     except GostaError as error:
-        return Finding("journal", "error", str(error))
+        return Finding.error("journal", str(error))
     try:
         journal.check_owner(name)
         start, _ = journal.load_epoch()
         if damage := find_damage(path.with_name(HEAD_FILE), journal.contributions()):
-            return Finding(
-                "journal",
-                "error",
-                f"not this site's last one: its log {damage}",
-                "put back the last one",
+            return Finding.error(
+                "journal", f"not this site's last one: its log {damage}", "put back the last one"
             )
     except GostaError as error:
-        return Finding("journal", "error", str(error))
+        return Finding.error("journal", str(error))
     finally:
         journal.close()
     if start is not None and start.announcement.epoch > time.time() / SECONDS_PER_EPOCH + 1:
-        return Finding(
-            "journal",
-            "error",
-            "its epoch is of the future: is this machine's clock right?",
-            "set the clock",
+        return Finding.error(
+            "journal", "its epoch is of the future: is this machine's clock right?", "set the clock"
         )
-    return Finding("journal", "ok", "can be read")
+    return Finding.ok("journal", "can be read")
 
 
 # Addresses.
 
 
-def _check_address(folder: Path, node: NodeSettings) -> Finding:
+def _check_address(node: NodeFolder, config: NodeConfig) -> Finding:
     """Check that neighbours can connect to this machine, as far as it can tell."""
-    listen = node.listen
+    listen, advertise = config.node.listen, config.node.advertise
     if not listen:
-        return Finding("address", "ok", "none: this node only dials out")
-    reached = f"; neighbours reach it at {node.advertise}" if node.advertise else ""
-    if lock.is_running(folder):
-        return Finding("address", "ok", f"{listen}, where the running node listens{reached}")
+        return Finding.ok("address", "none: this node only dials out")
+    reached = f"; neighbours reach it at {advertise}" if advertise else ""
+    if node.is_running:
+        return Finding.ok("address", f"{listen}, where the running node listens{reached}")
     try:
         addresses.listen(listen, "node.listen").close()
     except GostaError as error:
-        return Finding("address", "error", str(error))
-    return Finding(
-        "address", "ok", f"{listen} is free; firewalls must let neighbours connect to it{reached}"
+        return Finding.error("address", str(error))
+    return Finding.ok(
+        "address", f"{listen} is free; firewalls must let neighbours connect to it{reached}"
     )
 
 
 class Probe(NamedTuple):
+    """What is known of a neighbour or forwarder after a greeting."""
+
     finding: Finding
     clock_offset: float | None = None  # seconds that the neighbour's clock is ahead of this one
     forwards: bool = False
@@ -368,38 +344,24 @@ class Probe(NamedTuple):
 
 def _check_neighbours(folder: Path, config: NodeConfig, listed: MemberList | None) -> list[Finding]:
     if not config.neighbours:
-        return [
-            Finding(
-                "neighbours",
-                "warning",
-                "none yet",
-                "install the bundle of this site: gosta node join",
-            )
-        ]
+        return [Finding.warning("neighbours", "none yet", JOIN_HINT)]
     context = None
     if config.node.tls:
         try:
-            files = TlsFiles(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
-            context = make_context(files, ssl.PROTOCOL_TLS_CLIENT)
+            files = [folder / name for name in (CERTIFICATE_FILE, KEY_FILE, AUTHORITIES_FILE)]
+            context = make_context(TlsFiles(*files), ssl.PROTOCOL_TLS_CLIENT)
         except GostaError as error:
-            return [
-                Finding(
-                    "neighbours",
-                    "error",
-                    "not tried, as this node has no usable certificate",
-                    str(error),
-                )
-            ]
+            text = "not tried, as this node has no usable certificate"
+            return [Finding.error("neighbours", text, str(error))]
     try:
-        own = Greeting(
-            config.node.name, config.network.id, fingerprint(config.network, folder), note=CHECK
-        )
+        digest = fingerprint(config.network, folder)
+        greeting = Greeting(config.node.name, config.network.id, digest, note=CHECK)
     except OSError as error:
-        return [Finding("neighbours", "error", f"not tried: cannot read {error.filename}")]
+        return [Finding.error("neighbours", f"not tried: cannot read {error.filename}")]
 
     def probe(place: tuple[str, str, str]) -> Probe:
         kind, name, address = place
-        return _probe(f"{kind} {name}", name, address, own, context, listed, config.node.proxy)
+        return _probe(f"{kind} {name}", name, address, greeting, context, listed, config.node.proxy)
 
     places = [("neighbour", *place) for place in config.neighbours.items() if place[1]]
     places += [
@@ -410,52 +372,53 @@ def _check_neighbours(folder: Path, config: NodeConfig, listed: MemberList | Non
     with ThreadPoolExecutor(PROBE_THREADS) as pool:
         probes = list(pool.map(probe, places))
     can_forward = any(
-        one.forwards and name in config.forwarders
-        for one, (_, name, _) in zip(probes, places, strict=True)
+        probe.forwards and name in config.forwarders
+        for probe, (_, name, _) in zip(probes, places, strict=True)
     )
     outbound = [
         _check_outbound(name, config, can_forward)
         for name, address in config.neighbours.items()
         if not address
     ]
-    return [*(one.finding for one in probes), *outbound, _check_clock(probes)]
+    return [*(probe.finding for probe in probes), *outbound, _check_clock(probes)]
 
 
 def _check_outbound(name: str, config: NodeConfig, can_forward: bool) -> Finding:
     """Check whether there is a way to a neighbour that only dials out."""
     check, both = f"neighbour {name}", "it only dials out, as this node"
     if config.node.listen:
-        return Finding(check, "ok", "it only dials out, and is the one that connects")
+        return Finding.ok(check, "it only dials out, and is the one that connects")
     if can_forward:
-        return Finding(check, "ok", f"{both}: a forwarder connects the two")
+        return Finding.ok(check, f"{both}: a forwarder connects the two")
     if config.forwarders:
-        hint = f"one of {shorten(list(config.forwarders))} has to run, with forward = true in its node.toml"
-        return Finding(check, "warning", f"{both}, and no forwarder answers that it forwards", hint)
+        hint = (
+            f"one of {shorten(list(config.forwarders))} has to run, with forward = true in its "
+            "node.toml"
+        )
+        return Finding.warning(check, f"{both}, and no forwarder answers that it forwards", hint)
     hint = "install a new bundle of this site, or add [forwarders]: members that can be reached"
-    return Finding(check, "error", f"{both}, and there is no forwarder", hint)
+    return Finding.error(check, f"{both}, and there is no forwarder", hint)
 
 
 def _check_clock(probes: list[Probe]) -> Finding:
-    offsets = [one.clock_offset for one in probes if one.clock_offset is not None]
+    offsets = [probe.clock_offset for probe in probes if probe.clock_offset is not None]
     if not offsets:
-        return Finding("clock", "ok", "not compared, as no neighbour answered")
+        return Finding.ok("clock", "not compared, as no neighbour answered")
     offset = statistics.median(offsets)
-    text = (
-        f"{abs(offset):.0f} s {'behind' if offset > 0 else 'ahead of'} the neighbours"
-        if abs(offset) > 1
-        else "as the neighbours'"
-    )
+    text = "as the neighbours'"
+    if abs(offset) > 1:
+        text = f"{abs(offset):.0f} s {'behind' if offset > 0 else 'ahead of'} the neighbours"
     level: Level = "ok"
     if abs(offset) > CLOCK_WARNING_SECONDS:
         level = "error" if abs(offset) > CLOCK_ERROR_SECONDS else "warning"
-    return Finding("clock", level, text, "set this machine's clock (NTP)" * (level != "ok"))
+    return Finding("clock", level, text, CLOCK_HINT * (level != "ok"))
 
 
 def _probe(
     check: str,
     name: str,
     address: str,
-    own: Greeting,
+    greeting: Greeting,
     context: ssl.SSLContext | None,
     listed: MemberList | None,
     proxy: str,
@@ -465,41 +428,33 @@ def _probe(
         with asyncio.run(_open(addresses.parse(address), proxy)) as plain:
             plain.settimeout(TIMEOUT_SECONDS)
             if context is None:
-                answer = _greet(plain, own)
+                answer = _greet(plain, greeting)
             else:
-                with context.wrap_socket(
-                    plain, server_hostname=certificate_name(name, own.network)
-                ) as secure:
+                holder = certificate_name(name, greeting.network)
+                with context.wrap_socket(plain, server_hostname=holder) as secure:
                     check_peer(secure.getpeercert(True) or b"", name, listed)
-                    answer = _greet(secure, own)
+                    answer = _greet(secure, greeting)
     except TimeoutError:
-        return Probe(
-            Finding(check, "warning", f"{address}: no answer within {TIMEOUT_SECONDS:g} s", HINT)
-        )
+        text = f"{address}: no answer within {TIMEOUT_SECONDS:g} s"
+        return Probe(Finding.warning(check, text, CONNECTION_HINT))
     except ssl.SSLError as error:
-        return Probe(Finding(check, "error", f"{address}: {describe_error(error)}", TLS_HINT))
+        return Probe(Finding.error(check, f"{address}: {describe_error(error)}", TLS_HINT))
     except (OSError, ValueError, GostaError) as error:
-        has_proxy = isinstance(error, ProxyError | InputError)
-        hint = "see HTTPS_PROXY, NO_PROXY and proxy in node.toml" if has_proxy else HINT
-        return Probe(Finding(check, "warning", f"{address}: {describe_error(error)}", hint))
+        is_proxy = isinstance(error, ProxyError | InputError)
+        hint = PROXY_HINT if is_proxy else CONNECTION_HINT
+        return Probe(Finding.warning(check, f"{address}: {describe_error(error)}", hint))
     if answer is None:
-        return Probe(
-            Finding(
-                check,
-                "error",
-                f"{address}: it rejects this node",
-                "has it accepted this member list?",
-            )
-        )
-    mismatch = own.mismatch(answer)
-    seconds, forwards = answer.note.removesuffix(FORWARDS), answer.note.endswith(FORWARDS)
+        text = f"{address}: it rejects this node"
+        return Probe(Finding.error(check, text, "has it accepted this member list?"))
+    mismatch = greeting.mismatch(answer)
+    forwards = answer.note.endswith(FORWARDS)
+    seconds = answer.note.removesuffix(FORWARDS)
     offset = float(seconds) - time.time() if seconds.isdigit() else None
     if mismatch is not None:
         hint = "take [network] from the invitation, and the same version of gosta"
-        return Probe(Finding(check, "error", f"{address}: {mismatch[1]}", hint), offset, forwards)
-    return Probe(
-        Finding(check, "ok", f"{address}: reached, and it computes the same"), offset, forwards
-    )
+        return Probe(Finding.error(check, f"{address}: {mismatch[1]}", hint), offset, forwards)
+    finding = Finding.ok(check, f"{address}: reached, and it computes the same")
+    return Probe(finding, offset, forwards)
 
 
 async def _open(address: addresses.Address, proxy: str) -> socket.socket:
@@ -507,9 +462,9 @@ async def _open(address: addresses.Address, proxy: str) -> socket.socket:
         return await open_socket(address, proxy)
 
 
-def _greet(connection: socket.socket, own: Greeting) -> Greeting | None:
+def _greet(connection: socket.socket, greeting: Greeting) -> Greeting | None:
     """Exchange greetings; None if the other end closes without one."""
-    connection.sendall(encode_frame(own.encode()))
+    connection.sendall(encode_frame(greeting.encode()))
     content = b""
     try:
         while len(content) < 4 or len(content) < 4 + struct.unpack(">I", content[:4])[0]:

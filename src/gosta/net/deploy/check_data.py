@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,153 +29,159 @@ class Finding(NamedTuple):
     hint: str = ""  # what to do
     detail: str = ""  # may hold values of the data: for this site only
 
+    @classmethod
+    def ok(cls, check: str, text: str) -> Finding:
+        """Return a finding of what is right."""
+        return cls(check, "ok", text)
+
+    @classmethod
+    def warning(cls, check: str, text: str, hint: str = "", detail: str = "") -> Finding:
+        """Return a finding of what may be wrong."""
+        return cls(check, "warning", text, hint, detail)
+
+    @classmethod
+    def error(cls, check: str, text: str, hint: str = "", detail: str = "") -> Finding:
+        """Return a finding of what keeps the node from taking part."""
+        return cls(check, "error", text, hint, detail)
+
 
 class Counted(NamedTuple):
+    """What a data file holds."""
+
     rows: int = 0  # that count; 0: not known
-    people: int | None = None
+    people: int | None = None  # whose rows these are, if the policy names a column of persons
 
 
 def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counted, list[Finding]]:
     """Return how many rows count, and findings."""
-    path, task = folder / config.node.data, config.network
+    task, form = config.network, config.node.format
+    path = folder / config.node.data
     found: list[Finding] = []
     if not task.encoded_columns:
         try:
-            table = load_table(path, config.node.format)
+            table = load_table(path, form)
             found += [*map(_doubt, table.doubts), *_check_columns(task, table, policy)]
         except GostaError as error:
-            return Counted(), [
-                Finding(
-                    "data", "error", "cannot be read", f"see node.data in {NODE_FILE}", str(error)
-                )
-            ]
+            hint = f"see node.data in {NODE_FILE}"
+            return Counted(), [Finding.error("data", "cannot be read", hint, str(error))]
     try:
-        rows = len(read_rows(task, path, folder, config.node.format))
-        people = None
+        counted = Counted(len(read_rows(task, path, folder, form)))
         if task.private and policy.person is not None:
-            data, layout = read_table(task, path, config.node.format), layout_of(task)
+            data, layout = read_table(task, path, form), layout_of(task)
             people = people_of(data, layout, policy.person)[layout.complete_rows(data)]
+            counted = counted._replace(people=len(set(people.tolist())))
     except GostaError as error:
-        return Counted(), [
-            *found,
-            Finding("rows", "error", "cannot be used", "correct the file", str(error)),
-        ]
-    counted = Counted(rows, None if people is None else len(set(people.tolist())))
-    size, kind = (rows, "rows") if counted.people is None else (counted.people, "people")
+        wrong = Finding.error("rows", "cannot be used", "correct the file", str(error))
+        return Counted(), [*found, wrong]
+    return counted, [*found, _check_count(task, counted, policy)]
+
+
+def _check_count(task: Task, counted: Counted, policy: Policy) -> Finding:
+    count = f"{counted.rows:,} rows" if counted.people is None else f"{counted.people:,} people"
     if not task.private:
-        return counted, [*found, Finding("rows", "ok" if size else "error", f"{size:,} {kind}")]
-    is_enough = size >= policy.min_rows  # how many there are is for this site only
-    shown = (
-        f"at least {policy.min_rows} {kind}, as the policy asks"
-        if is_enough
-        else f"fewer than {policy.min_rows} {kind}"
-    )
-    return counted, [
-        *found,
-        Finding("rows", "ok" if is_enough else "error", shown, detail=f"{size:,} {kind}"),
-    ]
+        return Finding("rows", "ok" if counted.rows else "error", count)
+    # How many there are is for this site only.
+    size, kind = counted.people, "people"
+    if size is None:
+        size, kind = counted.rows, "rows"
+    if size < policy.min_rows:
+        return Finding.error("rows", f"fewer than {policy.min_rows} {kind}", detail=count)
+    text = f"at least {policy.min_rows} {kind}, as the policy asks"
+    return Finding("rows", "ok", text, detail=count)
 
 
 def _doubt(text: str) -> Finding:
     hint = f"see header and sheet under [node] in {NODE_FILE}"
-    return Finding("data", "warning", "may not be read as it is meant", hint, text)
+    return Finding.warning("data", "may not be read as it is meant", hint, text)
 
 
 def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
+    """Check the columns that the task and the policy name."""
     axes: dict[str, Axis] = {}
+    declared: dict[str, Sequence[str | int | float]] = {}
+    names = list(columns_of(task))
+    hint = "rename it there, or in node.toml"
     if task.private:
         layout = layout_of(task)
-        names, strata = list(layout.columns), dict(task.private.strata)
-        ranges = task.private.ranges  # without one, values beyond the edges are in the outer bins
+        names = list(layout.columns)
+        hint = "rename it there: it has one name at all sites"
+        declared |= task.private.strata
+        # Of columns without a range, values beyond the edges are in the outer bins.
         axes = {
             axis.column: axis
             for sketch in layout.sketches
             for axis in sketch.axes
-            if {axis.column, ""} & {*ranges}
+            if not task.private.ranges.keys().isdisjoint({axis.column, ""})
         }
-    else:
-        names, strata = [*columns_of(task)], {}
     if policy.person is not None:
         names.append(policy.person)
-    texts = {policy.person, task.label, *strata}
+    texts = {policy.person, task.label, *declared}
+    if task.label and task.classes:
+        declared[task.label] = task.classes
     for name in dict.fromkeys(names):
         if name not in data.columns:
             there = f"the file has {shorten(list(data.columns))}"
-            hint = (
-                "rename it there: it has one name at all sites"
-                if task.private
-                else "rename it there, or in node.toml"
-            )
-            yield Finding(f"column {name}", "error", f"not in the file; {there}", hint)
-            continue
-        yield _check_column(
-            task, data, name, None if name in texts else axes.get(name), name in texts, policy
-        )
-    for name, declared in {
-        **strata,
-        **({task.label: task.classes} if task.label and task.classes else {}),
-    }.items():
+            yield Finding.error(f"column {name}", f"not in the file; {there}", hint)
+        elif name in texts:
+            yield _check_missing(task, data, name, _count_missing(data.columns[name]), policy)
+        else:
+            yield _check_numbers(task, data, name, axes.get(name), policy)
+    for name, levels in declared.items():
         if name in data.columns:
-            yield _check_levels(data, name, declared, name == task.label)
+            yield _check_levels(data, name, levels, name == task.label)
 
 
-def _check_column(
-    task: Task, data: Data, name: str, axis: Axis | None, is_text: bool, policy: Policy
+def _count_missing(column: Any) -> int:
+    return sum(value is None or value != value or value == "" for value in column.tolist())
+
+
+def _check_missing(
+    task: Task, data: Data, name: str, missing: int, policy: Policy, kind: str = "values"
 ) -> Finding:
-    """Check that a column holds numbers, where these are needed, and how many are missing or beyond its range."""
-    check, column, rows = f"column {name}", data.columns[name], len(data)
-    if is_text:
-        missing = int(
-            np.count_nonzero(
-                [v is None or v != v or (isinstance(v, str) and not v) for v in column.tolist()]
-            )
-        )
-        kind = "values"
-    else:
-        try:
-            values = data.select(drop_missing=True).to_floats([name])[:, 0]
-        except GostaError as error:
-            return Finding(
-                check, "error", "does not hold numbers only", "correct the file", str(error)
-            )
-        missing, kind = int(np.isnan(values).sum()), "numbers"
+    """Check how many values of a column are missing."""
+    share = _share(missing, len(data), policy)
     if missing and not task.drop_missing:
         hint = "complete the rows, or set drop_missing = true under [network]"
-        return Finding(
-            check, "error", f"missing in {_share(missing, rows, policy)} of the rows", hint
-        )
-    text = f"{kind}, missing in {_share(missing, rows, policy)} of the rows"
-    if axis is not None and np.isfinite(axis.low):
-        beyond = int(np.count_nonzero((values < axis.low) | (values > axis.high)))
-        text += f", beyond {axis.low:g} to {axis.high:g} in {_share(beyond, rows, policy)}"
-        if beyond:
-            return Finding(
-                check, "warning", text, "they count as the ends of the range; is its unit right?"
-            )
-    return Finding(check, "ok", text)
+        return Finding.error(f"column {name}", f"missing in {share} of the rows", hint)
+    return Finding.ok(f"column {name}", f"{kind}, missing in {share} of the rows")
+
+
+def _check_numbers(task: Task, data: Data, name: str, axis: Axis | None, policy: Policy) -> Finding:
+    """Check that a column holds numbers, and how many are missing or beyond its range."""
+    try:
+        values = data.select(drop_missing=True).to_floats([name])[:, 0]
+    except GostaError as error:
+        text = "does not hold numbers only"
+        return Finding.error(f"column {name}", text, "correct the file", str(error))
+    missing = int(np.isnan(values).sum())
+    finding = _check_missing(task, data, name, missing, policy, "numbers")
+    if finding.level == "error" or axis is None or not np.isfinite(axis.low):
+        return finding
+    beyond = int(np.count_nonzero((values < axis.low) | (values > axis.high)))
+    share = _share(beyond, len(data), policy)
+    text = f"{finding.text}, beyond {axis.low:g} to {axis.high:g} in {share}"
+    if beyond:
+        hint = "they count as the ends of the range; is its unit right?"
+        return Finding.warning(finding.check, text, hint)
+    return Finding.ok(finding.check, text)
 
 
 def _check_levels(
-    data: Data, name: str, declared: tuple[str | int | float, ...], is_label: bool
+    data: Data, name: str, declared: Sequence[str | int | float], is_label: bool
 ) -> Finding:
-    check, hint = (
-        f"values of {name}",
-        "correct the rows, or ask the coordinator to declare the value for all sites",
-    )
+    """Check that a column holds declared values only."""
+    levels = tuple(map(str, declared))
     try:
         table = data.select(label=name if is_label else None, drop_missing=True)
         if is_label:
-            dataclasses.replace(
-                table, declared_classes=tuple(map(str, declared)), is_partial=True
-            ).class_codes()
+            dataclasses.replace(table, declared_classes=levels, is_partial=True).class_codes()
         else:
-            table.level_codes(name, tuple(map(str, declared)))
+            table.level_codes(name, levels)
     except GostaError as error:
-        shown = shorten([str(level) for level in declared])
-        return Finding(
-            check, "error", f"others than those declared for all sites ({shown})", hint, str(error)
-        )
-    return Finding(check, "ok", f"all declared: {shorten([str(level) for level in declared])}")
+        text = f"others than those declared for all sites ({shorten(levels)})"
+        hint = "correct the rows, or ask the coordinator to declare the value for all sites"
+        return Finding.error(f"values of {name}", text, hint, str(error))
+    return Finding.ok(f"values of {name}", f"all declared: {shorten(levels)}")
 
 
 def _share(count: int, rows: int, policy: Policy) -> str:

@@ -91,10 +91,10 @@ def request(
     that is "outbound". By default it listens on all interfaces at the port of that address.
     `reading` says how the data file is read: settings of [node].
     """
-    bundles.check_name(name)
+    bundles.check_site_name(name)
     place = _parse_place(address or listen or "")
     if listen is not None:
-        bundles.check_address("listen", listen)
+        addresses.check_address("listen", listen)
     for file in invitation.files:
         if file in RESERVED_NAMES:
             raise InputError(
@@ -122,7 +122,7 @@ def _parse_place(address: str) -> Address:
     """Return where neighbours reach a site; its host is "outbound" if it only dials out."""
     if address == OUTBOUND:
         return addresses.free_address(OUTBOUND, FIRST_PORT)
-    bundles.check_address("address", address)
+    addresses.check_address("address", address)
     place = addresses.parse(address)
     addresses.require_reachable("address", address, place.host)
     return place
