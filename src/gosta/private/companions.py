@@ -46,6 +46,8 @@ def separated(known: Companions, participants: Collection[bytes], min_sites: int
     >>> known = add_total({}, five, 0.0)
     >>> sorted(separated(known, [b"a", b"b", b"c", b"d", b"f"], 3))
     [b'e', b'f']
+    >>> sorted(separated(known, [b"a", b"b", b"f"], 3))
+    [b'a', b'b', b'c', b'd', b'e', b'f']
     """
     common = _common(known, participants)
     everybody = known.keys() | set(participants)
