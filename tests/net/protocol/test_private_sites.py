@@ -21,9 +21,10 @@ from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.statements import Commit, Part, Roster, Slot
+from gosta.net.protocol.sum_decisions import Verdict
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sum_reasons import explain
-from gosta.net.protocol.sums import FALSE_MASKS, TWO_STATEMENTS, Verdict
+from gosta.net.protocol.sums import FALSE_MASKS, TWO_STATEMENTS
 from gosta.private import companions
 from gosta.private.policy import MODES, Policy
 

@@ -14,7 +14,8 @@ from gosta.net.node.contact import Log
 from gosta.net.node.node import Node
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.records import PartMade, Record, Released, StatementMade, SumEpochStarted
-from gosta.net.protocol.sums import BACK_SECONDS, SumPeer
+from gosta.net.protocol.sum_decisions import BACK_SECONDS
+from gosta.net.protocol.sums import SumPeer
 from gosta.net.storage.contributions import write_head
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import Link, Loop

@@ -63,6 +63,11 @@ class Announcement(NamedTuple):
     reason: Text
     signature: Signature
 
+    @property
+    def epoch_id(self) -> tuple[int, str]:
+        """The number of the epoch, and the node that started it."""
+        return self.epoch, self.origin
+
 
 class Receipt(NamedTuple):
     """A node's signature over everything that it and its neighbour sent each other in the exchanges of an epoch."""

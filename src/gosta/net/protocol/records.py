@@ -155,6 +155,11 @@ class LogEntry(msgspec.Struct, frozen=True):
     noise: str = ""  # what its noise follows from: contributions with the same have the same noise, paid once
     rows_of: float = 0.0  # when the contributed rows were read from the file, in seconds since 1970
 
+    @property
+    def epoch_id(self) -> tuple[int, str]:
+        """The number of the epoch, and the node that started it."""
+        return self.epoch, self.origin
+
 
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(AnyRecord | AnySumRecord).decode

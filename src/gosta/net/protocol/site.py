@@ -103,6 +103,11 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     # digests of the participants' contributions, to which all had committed
     parts: tuple[bytes, ...]
 
+    @property
+    def epoch_id(self) -> tuple[int, str]:
+        """The number of the epoch, and the node that started it."""
+        return self.epoch, self.origin
+
 
 def history_of(log: Sequence[LogEntry]) -> list[Past]:
     """Return the contributions and openings in a log, as policies look at them.
@@ -114,14 +119,11 @@ def history_of(log: Sequence[LogEntry]) -> list[Past]:
     for one in log:
         is_new = one.event == "contribution" and (one.law == "none" or one.noise not in paid)
         if is_new or one.event == "opening":
-            spent = (
-                None
-                if one.law == "none"
-                else Spent(one.law, one.epsilon, one.delta, one.rows_per_person)
-            )
-            found.append(Past(-inf if (one.epoch, one.origin) in epochs else one.time, spent))
+            spent = Spent(one.law, one.epsilon, one.delta, one.rows_per_person)
+            time = -inf if one.epoch_id in epochs else one.time
+            found.append(Past(time, None if one.law == "none" else spent))
             paid.add(one.noise)
-            epochs.add((one.epoch, one.origin))
+            epochs.add(one.epoch_id)
     return found
 
 

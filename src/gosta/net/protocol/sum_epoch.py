@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -32,6 +32,7 @@ from gosta.net.protocol.statements import (
     Refusal,
     Roster,
     Slot,
+    Statement,
 )
 from gosta.private import deviations, masks
 from gosta.private.deviations import CHECKS, PAD_REACH, Deviations
@@ -41,6 +42,7 @@ from gosta.private.sums import open_totals, site_vector
 from gosta.sketches import Layout
 
 Words = NDArray[np.uint64]
+Said = TypeVar("Said", bound=Statement)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -81,17 +83,31 @@ class SumEpoch:
     @property
     def id(self) -> tuple[int, str]:
         """The number of the epoch, and the node that started it."""
-        return self.announcement.epoch, self.announcement.origin
+        return self.announcement.epoch_id
 
     @property
     def slots(self) -> Mapping[Slot, tuple[bytes, AnyStatement]]:
         """The statements, by what they are about."""
         return self.pool.slots
 
+    def said(self, kind: type[Said], name: str, number: int = 0) -> Said | None:
+        """Return a statement of a site; those of rounds have the round's number."""
+        found = self.slots.get(Slot(str(kind.__struct_config__.tag), name, number))
+        return found[1] if found is not None and isinstance(found[1], kind) else None
+
+    def said_by_all(self, kind: type[Said], number: int = 0) -> dict[str, Said]:
+        """Return the statements of one kind of the participants that made it."""
+        found = {name: self.said(kind, name, number) for name in self.participants}
+        return {name: one for name, one in found.items() if one is not None}
+
+    @property
+    def head(self) -> tuple[int, str, str, bytes]:
+        """What each statement of this node begins with, once there is a roster."""
+        return *self.id, self.name, self.roster_id
+
     @property
     def roster(self) -> Roster | None:
-        found = self.slots.get(Slot("roster", self.announcement.origin))
-        return found[1] if found is not None and isinstance(found[1], Roster) else None
+        return self.said(Roster, self.announcement.origin)
 
     @property
     def roster_id(self) -> bytes:
@@ -147,16 +163,13 @@ class SumEpoch:
     def keys(self) -> dict[str, bytes] | None:
         """Return the participants' public keys; None if some are not known, or are not those of the roster."""
         if self._keys is None and self.roster is not None:
-            held = {name: self.slots.get(Slot("join", name)) for name in self.participants}
+            joins, ids = self.said_by_all(Join), dict(self.roster.participants)
             found = {
-                name: one[1].key
-                for name, id in self.roster.participants
-                if (one := held[name]) is not None
-                and one[0] == id
-                and isinstance(one[1], Join)
-                and one[1].key
+                name: one.key
+                for name, one in joins.items()
+                if one.key and self.slots[one.slot][0] == ids[name]
             }
-            self._keys = found if len(found) == len(held) else None
+            self._keys = found if len(found) == len(ids) else None
         return self._keys
 
     # Checks of statements.
@@ -224,8 +237,8 @@ class SumEpoch:
 
     def keeps_word(self, part: Part) -> bool:
         """Return whether a contribution is the one to which its site has committed."""
-        commit = self.slots[part.slot._replace(kind="commit")][1]
-        return isinstance(commit, Commit) and commit.digest == hashlib.sha256(part.vector).digest()
+        commit = self.said(Commit, part.home, part.round)
+        return commit is not None and commit.digest == hashlib.sha256(part.vector).digest()
 
     # Rounds.
 
@@ -256,10 +269,7 @@ class SumEpoch:
 
     def _beacon(self) -> bytes:
         """Return a number that no participant alone chooses, from which the partners of more than 51 follow."""
-        nonces = [self.slots.get(Slot("nonce", name)) for name in self.participants]
-        return _encode(
-            [one[1].value for one in nonces if one is not None and isinstance(one[1], Nonce)]
-        )
+        return _encode([one.value for one in self.said_by_all(Nonce).values()])
 
     def _partners(self, name: str) -> list[str]:
         return masks.partners(self.participants, name, self._beacon())
@@ -304,14 +314,8 @@ class SumEpoch:
 
     def vectors(self, round_: Round) -> dict[str, Words]:
         """Return all contributions to a round, with their pads."""
-        parts = {
-            name: self.slots[Slot("part", name, round_.number)][1] for name in self.participants
-        }
-        return {
-            name: statements.unpack(part.vector)
-            for name, part in parts.items()
-            if isinstance(part, Part)
-        }
+        parts = self.said_by_all(Part, round_.number)
+        return {name: statements.unpack(part.vector) for name, part in parts.items()}
 
     def add_up(self, round_: Round, trust: Trust) -> None:
         """Add up all contributions; a total that no rows can have, or more than were declared, is none."""
@@ -346,9 +350,7 @@ class SumEpoch:
     def find_deviations(self, round_: Round, trust: Trust) -> Deviations:
         """Find out who deviates, from all openings."""
         opened, halves = {}, self._halves(round_)
-        for name in self.participants:
-            opening = self.slots[Slot("opening", name, round_.number)][1]
-            assert isinstance(opening, Opening)
+        for name, opening in self.said_by_all(Opening, round_.number).items():
             words = statements.unpack(opening.words).reshape(-1, CHECKS)
             opened[name] = dict(zip(self._partners(name), words, strict=True))
         sums = {
