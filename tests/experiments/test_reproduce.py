@@ -15,13 +15,13 @@ from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
 from gosta.experiments.paper import (
-    drawing,
     figure2,
     figure3a,
     figure3b,
     figure4,
     figure5,
     figure6,
+    layout,
     reproduce,
     table1,
 )
@@ -284,7 +284,7 @@ def test_command_writes_figure6_and_its_table(
     assert code == 0, err
     assert "Of 4 claims" in out
     rows = (tmp_path / "figure6.csv").read_text().splitlines()
-    names = [drawing.NAMES[name] for name in (*figure6.PROTOCOLS, *figure6.FAST)]
+    names = [layout.NAMES[name] for name in (*figure6.PROTOCOLS, *figure6.FAST)]
     assert [row.partition(",")[0] for row in rows[1:]] == names
     assert "never" not in rows[1]
     assert (tmp_path / "figure6.png").exists()
@@ -295,7 +295,7 @@ def test_figure6_is_drawn_with_all_protocols(
 ) -> None:
     figure = figure6.draw(plan, made(six), figure6.evaluate(plan, made(six)))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == [drawing.NAMES[name] for name in figure6.PROTOCOLS]
+    assert names == [layout.NAMES[name] for name in figure6.PROTOCOLS]
     assert [len(ax.lines) for ax in figure.axes] == [8] * 3 + [4] * 3  # protocols, and 1 %
     assert figure.axes[0].get_xscale() == figure.axes[0].get_yscale() == "log"
     low, high = figure.axes[0].get_ylim()

@@ -19,11 +19,11 @@ import pytest
 import gosta
 from gosta.errors import ClusterError, GostaError, InputError, MissingExtraError, UnsupportedError
 from gosta.estimation.setting import Setting
-from gosta.experiments import backends, plotting, summary
+from gosta.experiments import backends, panels
 from gosta.experiments.backends import Failure, Task
-from gosta.experiments.results import ResultFolder
-from gosta.experiments.run import Outcome, run_study
+from gosta.experiments.run import Outcome, ResultFolder, run_study
 from gosta.experiments.study import Study, read
+from gosta.experiments.sweep import SweepResult
 from gosta.runtime import machine
 from gosta.simulation.engines import ENGINES, Engine, reference
 
@@ -321,7 +321,7 @@ def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
     assert (tmp_path / "study-results.png").stat().st_size > 10_000
     outcome = run_study(study, tmp_path / "study-results", workers=1)
     assert (outcome.finished_before, len(outcome.failed)) == (3, 5)
-    records = summary.records(study.jobs, outcome.results.frame(study.jobs), outcome.failed)
+    records = SweepResult(study, outcome.results.frame(study.jobs), outcome.failed).records
     assert ["failed" in record for record in records] == [
         job.key in outcome.failed for job in study.jobs
     ]
@@ -353,7 +353,7 @@ def f(x, y): return abs(x[0] - y[0])
     a = [k % 7 for k in range(20)]
     exact = sum(abs(p - q) for p in a for q in a) / 380
     assert frame.loc[frame["component"] == 1, "exact"].tolist() == pytest.approx([2 * exact] * 6)
-    assert [type(r["exact"]) for r in summary.records(study.jobs, frame, {})] == [list, list]
+    assert [type(r["exact"]) for r in SweepResult(study, frame, {}).records] == [list, list]
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 5},{k}\n" for k in range(20)))
     changed = read(tmp_path / "study.toml")
     assert {job.key for job in changed.jobs}.isdisjoint(job.key for job in study.jobs)
@@ -471,17 +471,16 @@ def test_invalid_command_lines_are_rejected(tmp_path: Path) -> None:
 
 
 def test_table_of_many_jobs_averages_seeds(grid: Study, expected: pd.DataFrame) -> None:
-    records = summary.records(grid.jobs, expected, {})
-    table = summary.as_text(records, grid.swept)
+    table = str(SweepResult(grid, expected, {}))
     assert "means over 2 seeds" in table
     assert len(table.splitlines()) == 1 + 1 + 16 + 1
-    few = summary.as_text(records[:2], ["seed"])
+    few = str(SweepResult(Study(grid.jobs[:2], grid.loaded), expected, {}))
     assert "data iris, statistic variance, graph complete, protocol gosta-async, n 50" in few
     assert [line.split()[0] for line in few.splitlines()[1:4]] == ["seed", "0", "1"]
 
 
 def test_plot_has_a_panel_for_each_statistic_and_graph(grid: Study, expected: pd.DataFrame) -> None:
-    figure = plotting.draw(expected, "grid", grid)[0, 0].figure
+    figure = panels.draw(expected, "grid", grid)[0, 0].figure
     assert [ax.get_title() for ax in figure.axes] == ["complete", "cycle", "", ""]
     assert [len(ax.lines) for ax in figure.axes] == [4] * 4
     assert [text.get_text() for text in figure.legends[0].texts] == [
@@ -496,7 +495,7 @@ def test_plot_has_a_panel_for_each_statistic_and_graph(grid: Study, expected: pd
     few = Study(
         [job for job in grid.jobs if job["n"] == 50 and job["graph"] == "cycle"], grid.loaded
     )
-    assert plotting.draw(alone, "zero", few).shape == (2, 1)
+    assert panels.draw(alone, "zero", few).shape == (2, 1)
 
 
 def test_values_do_not_depend_on_the_number_of_cores() -> None:

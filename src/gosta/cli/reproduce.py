@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gosta.cli import options
 from gosta.errors import InputError
-from gosta.views import terminal
-
-if TYPE_CHECKING:
-    from gosta.experiments.paper.model import CompletedExperiment
 
 RUNS = 50  # the paper's
 
@@ -47,7 +43,6 @@ def reproduce(
     Finished simulations are not repeated: after an interruption, run the same command again.
     """
     from gosta.experiments.paper import reproduce as paper
-    from gosta.experiments.paper.report import count_agreeing, describe_data, write
     from gosta.experiments.run import run_study
 
     names = paper.select(parts or [])
@@ -60,22 +55,22 @@ def reproduce(
             f"out = {str(folder)!r} cannot be a folder: {error.strerror or error}"
         ) from error
     numpy_seconds = paper.numpy_seconds_per_iteration(plan)
-    print(f"data: {describe_data(plan)}\n", flush=True)
+    print(f"data: {paper.describe_data(plan)}\n", flush=True)
     done = []
     try:
         for part in paper.reproduce(plan, names, folder, partial(run_study, **vars(cluster))):
             done.append(part)
-            print(_text(part), flush=True)
+            print(part, flush=True)
     except KeyboardInterrupt:
         kept = f"finished parts are kept in {folder}"
         print(
             f"gosta: interrupted; {kept}; run the same command again to continue", file=sys.stderr
         )
         raise typer.Exit(130) from None
-    write(plan, done, list(paper.EXPERIMENTS), numpy_seconds, folder)
+    paper.write(plan, done, list(paper.EXPERIMENTS), numpy_seconds, folder)
     claims = [claim for part in done for claim in part.findings.claims]
     total, seconds = sum(part.iterations for part in done), sum(part.seconds for part in done)
-    agree = count_agreeing([(claim.is_ours, claim.agrees) for claim in claims])
+    agree = paper.count_agreeing([(claim.is_ours, claim.agrees) for claim in claims])
     print(f"{agree}; {total:,} iterations, {seconds:.0f} s")
     if total:
         took = f"{1e6 * numpy_seconds:.0f} µs an iteration, {total * numpy_seconds / 3600:.1f} hours for all"
@@ -88,18 +83,3 @@ def _folder(runs: int, seed: int, data: str | None) -> Path:
     named = [Path(data).stem] if data else []
     named += [f"{runs}-runs"] * (runs != RUNS) + [f"seed-{seed}"] * (seed != 0)
     return Path("-".join(["results", *named]))
-
-
-def _text(part: CompletedExperiment) -> str:
-    lines = [
-        f"{part.name}: {part.title} ({part.seconds:.1f} s)",
-        terminal.columns(part.findings.table),
-    ]
-    for claim in part.findings.claims:
-        lines.append(
-            f"  {'agrees   ' if claim.agrees else 'DISAGREES'}  {claim.source}: {claim.sentence}"
-        )
-        lines += [
-            f"{'':13}{text}" for text in (claim.measured, *[claim.finding] * (not claim.agrees))
-        ]
-    return "\n".join([*lines, ""])

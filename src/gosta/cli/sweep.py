@@ -42,22 +42,23 @@ def sweep(
     picture = options.choose_picture(plot, folder.with_name(f"{folder.name}.png"), as_json)
     require_extra("sim", *["plot"] * (picture is not None), "data", purpose="gosta sweep")
     options.check_picture("plot", picture)
-    from gosta.experiments import plotting, summary
+    from gosta.experiments.panels import choose_axis, draw
     from gosta.experiments.run import run_study
     from gosta.experiments.study import read
+    from gosta.experiments.sweep import SweepResult
     from gosta.views import plots
 
     chosen = read(study)
-    plotting.choose_axis(chosen, against)  # raises an error before anything is computed
+    choose_axis(chosen, against)  # raises an error before anything is computed
     outcome = run_study(chosen, folder, **vars(cluster))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off the report
     frame = outcome.results.frame(chosen.jobs)
-    records = summary.records(chosen.jobs, frame, outcome.failed)
+    result = SweepResult(chosen, frame, outcome.failed)
     if as_json:
-        print("\n".join(map(json.dumps, records)), flush=True)
-    elif records:
-        print(summary.as_text(records, chosen.swept), flush=True)
-    done, jobs = len(records) - len(outcome.failed), len(chosen.jobs)
+        print("\n".join(map(json.dumps, result.records)), flush=True)
+    elif result.records:
+        print(result, flush=True)
+    done, jobs = len(result.records) - len(outcome.failed), len(chosen.jobs)
     if outcome.interrupted:
         kept = f"{done} of {jobs} jobs are finished and kept in {folder}"
         print(
@@ -69,7 +70,7 @@ def sweep(
             f"{study}: none of its {jobs} jobs could be computed; see the reasons above"
         )
     if picture is not None:
-        plots.save(plotting.draw(frame, study.stem, chosen, against)[0, 0].figure, picture)
+        plots.save(draw(frame, study.stem, chosen, against)[0, 0].figure, picture)
     if not as_json:
         before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""
         print(

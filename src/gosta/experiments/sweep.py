@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gosta.errors import InputError
-from gosta.experiments import summary
 from gosta.experiments.content import name_values
+from gosta.experiments.panels import draw
 from gosta.experiments.run import Backend, run_study
-from gosta.experiments.study import Source, Study, make_study, read
+from gosta.experiments.study import (
+    AXES,
+    NAMED,
+    Job,
+    Source,
+    Study,
+    describe,
+    make_study,
+    read,
+    setting_text,
+)
 from gosta.runtime.extras import require_extra
-from gosta.views import html, numbers
+from gosta.views import html, numbers, terminal
+from gosta.views.plots import shown_figure
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 # that vary with the checkpoint
+Record = dict[str, Any]
+# Columns of results that vary with the checkpoint.
 NUMBERS = ("error", "spread", "units", "estimate", "exact", "low", "high")
+MAX_LINES = 30  # of the table; with more jobs, seeds are averaged
 
 
 class SweepResult:
@@ -30,6 +46,9 @@ class SweepResult:
     ----------
     failed
         Reasons why jobs have no results, by the job in words.
+    records
+        A record for each job that finished or failed, which JSON can store: its settings, and the
+        numbers at its last checkpoint or the reason why there are none.
 
     Examples
     --------
@@ -43,7 +62,7 @@ class SweepResult:
 
     def __init__(self, study: Study, frame: pd.DataFrame, failed: Mapping[str, str]) -> None:
         self._study, self._frame = study, frame
-        self._records = summary.records(study.jobs, frame, failed)
+        self.records = _records(study.jobs, frame, failed)
         self.failed = {str(job): failed[job.key] for job in study.jobs if job.key in failed}
 
     def to_pandas(self) -> pd.DataFrame:
@@ -54,7 +73,7 @@ class SweepResult:
         """Return a row for each job: what was swept, and the numbers at its last checkpoint."""
         import pandas as pd
 
-        rows = pd.DataFrame([record for record in self._records if "failed" not in record])
+        rows = pd.DataFrame(self._finished)
         swept, given = self._study.swept, rows.dropna(axis="columns", how="all").columns
         return rows[[*swept, *(name for name in given if name not in swept)]]
 
@@ -101,9 +120,6 @@ class SweepResult:
             so does the name of a parameter of a family of graphs, such as "k". By default a number that has at least
             three values, else the iterations.
         """
-        from gosta.experiments.plotting import draw
-        from gosta.views.plots import shown_figure
-
         return draw(self._frame, "sweep", self._study, against, figure=shown_figure)
 
     def __repr__(self) -> str:
@@ -112,12 +128,111 @@ class SweepResult:
         return f"SweepResult({numbers.count(len(self._study.jobs), 'job')} over {over}{failed})"
 
     def __str__(self) -> str:
-        return summary.as_text(self._records, self._study.swept)
+        """Return a table of the last numbers, below the settings that all jobs share, and failures."""
+        heading, rows = self._table()
+        lines = []
+        if rows:
+            right = [k for k, name in enumerate(rows[0]) if name not in NAMED]
+            kinds = {True: "relative error", False: "absolute error where the exact value is 0"}
+            occurring = {record["relative"] for record in self._finished}
+            kind = ", ".join(kinds[relative] for relative in sorted(occurring, reverse=True))
+            explanation = f"error: {kind}, mean over nodes; spread: its standard deviation"
+            lines = [heading, terminal.columns(rows, right), explanation]
+        failed = [record for record in self.records if "failed" in record]
+        if failed:
+            lines.append(f"{numbers.count(len(failed), 'job')} failed:")
+        for reason in dict.fromkeys(record["failed"] for record in failed):
+            alike = [record for record in failed if record["failed"] == reason]
+            more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+            lines += [f"  {describe(alike[0])}{more}:", f"    {reason}"]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        heading, rows = summary.table(self._records, self._study.swept)
+        heading, rows = self._table()
         shown = html.table(rows, heading=True, caption=f"Sweep: {heading}") if rows else ""
         return shown + html.table(self.failed.items(), caption="Failed") if self.failed else shown
+
+    @property
+    def _finished(self) -> list[Record]:
+        return [record for record in self.records if "failed" not in record]
+
+    def _table(self) -> tuple[str, list[list[str]]]:
+        """Return the settings that all jobs share in words, and a table of what differs.
+
+        A row has the last numbers of a job. Where there are many jobs, seeds are averaged. The table
+        is empty if no job has finished.
+        """
+        finished, varied = self._finished, list(self._study.swept)
+        if not finished:
+            return "", []
+        shared = [
+            f"{name} {setting_text(name, finished[0][name])}" for name in _shared(finished, varied)
+        ]
+        if "seed" in varied and len(finished) > MAX_LINES:
+            varied.remove("seed")
+            shared.append(f"means over {len({record['seed'] for record in finished})} seeds")
+        groups: dict[tuple[Any, ...], list[Record]] = {}
+        for record in finished:
+            groups.setdefault(tuple(record[name] for name in varied), []).append(record)
+        has_stopped = all(record["stopped"] is not None for record in finished)
+        rows = [[*varied, "error", "spread", "numbers sent", *["stopped after"] * has_stopped]]
+        for values, group in groups.items():
+            relative = all(record["relative"] for record in group)
+            errors = [numbers.error(_mean(group, name), relative) for name in ("error", "spread")]
+            counted = ("units", *["stopped"] * has_stopped)
+            counts = [numbers.count(_mean(group, name)) for name in counted]
+            rows.append([*map(setting_text, varied, values), *errors, *counts])
+        return ", ".join(shared), rows
+
+
+def _records(jobs: Sequence[Job], frame: pd.DataFrame, failed: Mapping[str, str]) -> list[Record]:
+    """Return a record for each job that finished or failed."""
+    by_job = dict(list(frame.groupby("job", sort=False)))
+    records: list[Record] = []
+    for job in jobs:
+        settings: Record = {name: job[name] for name in AXES}
+        if job.key in failed:
+            records.append({**settings, "failed": failed[job.key]})
+        elif job.key in by_job:
+            records.append(settings | _last_numbers(job, by_job[job.key]))
+    return records
+
+
+def _last_numbers(job: Job, rows: pd.DataFrame) -> Record:
+    """Return the settings that were used for a job, and the numbers at its last checkpoint."""
+    rows = rows[rows["iteration"] == rows["iteration"].iloc[-1]]
+    last = rows.iloc[0]
+    values = {name: rows[name].tolist() for name in ("exact", "estimate")}
+    return {
+        "graph": last["graph"],
+        **{name: int(last[name]) for name in ("n", "nodes", "edges")},
+        "options": dict(job["options"]),
+        "runs": job["runs"],
+        "iterations": int(last["iteration"]),
+        **{name: value[0] if len(value) == 1 else value for name, value in values.items()},
+        "error": float(last["error"]),
+        "spread": float(last["spread"]),
+        "relative": bool(last["relative"]),
+        "units": int(last["units"]),
+        "stopped": None if job["until"] is None else float(last["stopped"]),
+    }
+
+
+def _mean(group: Sequence[Record], name: str) -> float:
+    return float(np.mean([record[name] for record in group]))
+
+
+def _shared(finished: Sequence[Record], varied: Sequence[str]) -> list[str]:
+    """Return the names of the settings that all jobs share and that are worth a word."""
+    names = [name for name in (*AXES, "runs", "iterations") if name not in varied]
+    if all(record["nodes"] == record["n"] for record in finished) and "nodes" in names:
+        names.remove("nodes")
+    first = finished[0]
+    return [
+        name
+        for name in names
+        if first[name] is not None and all(one[name] == first[name] for one in finished)
+    ]
 
 
 def _label(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gosta.estimation.setting import make_setting
-from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper import layout, model
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 from gosta.runtime import progress
@@ -80,7 +80,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     """Draw six panels, with the theory of GoSta-sync."""
     subjects = (plan.auc, plan.scatter)
-    figure, axes = drawing.make_panels(2, 3)
+    figure, axes = layout.make_panels(2, 3)
     shown = []
     with progress.bar("theory of figure 2", axes.size) as advance:
         for ax, (subject, graph) in zip(
@@ -88,12 +88,12 @@ def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
         ):
             for name in PROTOCOLS:
                 shown.append(history_of(plan.job(subject, graph, name)))
-                drawing.draw_history(ax, name, shown[-1])
+                layout.draw_history(ax, name, shown[-1])
             _draw_theory(ax, plan, subject, graph, shown[-1].iterations)
             advance(1)
-    drawing.add_theory_legend(axes[0, 0], [EXPECTED, BOUND])
-    drawing.set_limits(axes[0, 0], shown)
-    drawing.finish(
+    layout.add_theory_legend(axes[0, 0], [EXPECTED, BOUND])
+    layout.set_limits(axes[0, 0], shown)
+    layout.finish(
         figure,
         axes,
         list(model.GRAPHS.values()),
@@ -110,7 +110,7 @@ def _draw_theory(
         "gosta-sync", subject.rows, subject.statistic, graph, plan.seed, subject.options
     )
     times = np.unique(np.linspace(iterations[0], iterations[-1], THEORY_POINTS).astype(np.int64))
-    drawing.draw_theory(ax, "gosta-sync", times, error_curves(setting, times, predicted=False))
+    layout.draw_theory(ax, "gosta-sync", times, error_curves(setting, times, predicted=False))
 
 
 EXPERIMENT = Experiment("GoSta-sync and U2-gossip", jobs, evaluate, draw)

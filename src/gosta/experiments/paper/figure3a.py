@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gosta.errors import NumericalError
-from gosta.experiments.paper import drawing
+from gosta.experiments.paper import layout
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 from gosta.protocols import find
@@ -85,14 +85,14 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def draw(plan: Plan, _history_of: HistoryOf, findings: Findings) -> Any:
     """Draw times against sizes, with the predicted ones."""
-    figure = new_figure(drawing.WIDTH_INCHES / 2, 2.6, dpi=drawing.DPI)
+    figure = new_figure(layout.WIDTH_INCHES / 2, 2.6, dpi=layout.DPI)
     ax, subject = figure.add_subplot(), plan.scatter
     nodes = findings.numbers["n"]
     for name in PROTOCOLS:
         colour = COLOURS[name]
         times = findings.numbers[name]
         style = {"marker": marker(name), "markersize": 3.5, "color": colour, "linewidth": 1.2}
-        ax.plot(nodes, times, label=drawing.NAMES[name], **style)
+        ax.plot(nodes, times, label=layout.NAMES[name], **style)
         exchanges = [
             predict(
                 "complete",
@@ -106,7 +106,7 @@ def draw(plan: Plan, _history_of: HistoryOf, findings: Findings) -> Any:
         ]
         iterations = np.array(exchanges) / find(name).draws
         ax.plot(nodes, iterations, color=colour, linestyle=DASHES[PREDICTED], linewidth=0.8)
-    drawing.add_theory_legend(ax, [PREDICTED])
+    layout.add_theory_legend(ax, [PREDICTED])
     ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel="iterations to 20 % error")
     ax.set_title(f"{subject.title}, complete graph")
     for axis in (ax.xaxis, ax.yaxis):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper import layout, model
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 
@@ -45,7 +45,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     """Draw a panel for each network."""
-    return drawing.draw_by_graph(
+    return layout.draw_by_graph(
         model.histories_by_graph(plan, history_of, PROTOCOLS, ITERATIONS), plan.scatter.title
     )
 

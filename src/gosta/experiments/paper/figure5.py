@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper import layout, model
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 from gosta.views.numbers import percent
@@ -85,7 +85,7 @@ def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     master = {"master-node": history_of(_master_job(plan))}
     ours = model.histories_by_graph(plan, history_of, ["gosta-async"], ITERATIONS)
     histories = {graph: {**by_protocol, **master} for graph, by_protocol in ours.items()}
-    return drawing.draw_by_graph(histories, plan.scatter.title, "units")
+    return layout.draw_by_graph(histories, plan.scatter.title, "units")
 
 
 EXPERIMENT = Experiment("GoSta-async and a master node", jobs, evaluate, draw)

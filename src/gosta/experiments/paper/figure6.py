@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gosta.experiments.paper import drawing, model
+from gosta.experiments.paper import layout, model
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
 from gosta.experiments.study import Job
 from gosta.views.numbers import percent
@@ -87,7 +87,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     for rows, histories in (("shuffled", shuffled), ("sorted", ordered)):
         for name in next(iter(histories.values())):
             cells = [_cell(name, by_protocol[name]) for by_protocol in histories.values()]
-            table.append([drawing.NAMES[name], rows, *cells])
+            table.append([layout.NAMES[name], rows, *cells])
         numbers[rows] = {
             g: {name: each.as_json() for name, each in by.items()} for g, by in histories.items()
         }
@@ -183,7 +183,7 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
         next_best.append(min((at for at in others if not isnan(at)), default=nan))
         for name, at in sent.items():
             if isnan(at):
-                unfinished.setdefault(drawing.NAMES[name], []).append(
+                unfinished.setdefault(layout.NAMES[name], []).append(
                     100 * float(by_protocol[name].error[-1])
                 )
     ends_at = "; ".join(
@@ -200,23 +200,21 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
 
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
     """Draw a panel for each network and order of rows, against numbers sent, from where a master has all rows."""
-    figure, axes = drawing.make_panels(2, 3, 2.1)
+    figure, axes = layout.make_panels(2, 3, 2.1)
     axes[0, 0].set_xscale("log")
     shuffled, ordered = _histories(plan, history_of)
     for row, histories in zip(axes, (shuffled, ordered), strict=True):
         for ax, by_protocol in zip(row, histories.values(), strict=True):
             for k, (name, history) in enumerate(by_protocol.items()):
-                drawing.draw_history(ax, name, history, "units")
+                layout.draw_history(ax, name, history, "units")
                 width = 2.2 if name == "gosta-sync" else 1.2  # visible below GoSta-async
                 ax.lines[-1].set(zorder=3 - k / len(PROTOCOLS), linewidth=width)
             ax.axhline(ERROR, color="0.3", linewidth=0.6)
-    drawing.set_limits(
+    layout.set_limits(
         axes[0, 0], [each for by in (*shuffled.values(), *ordered.values()) for each in by.values()]
     )
     titles = plan.scatter.title, "the same, rows sorted by class"
-    drawing.finish(
-        figure, axes, [model.GRAPHS[graph] for graph in shuffled], "numbers sent", titles
-    )
+    layout.finish(figure, axes, [model.GRAPHS[graph] for graph in shuffled], "numbers sent", titles)
     axes[0, 0].set_xlim(left=plan.scatter.x.size)
     return figure
 

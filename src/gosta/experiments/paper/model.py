@@ -21,6 +21,7 @@ from gosta.runtime.arrays import Floats
 from gosta.simulation.run_options import Spacing
 from gosta.statistics import find as find_statistic
 from gosta.statistics.definition import Options
+from gosta.views import terminal
 from gosta.views.numbers import percent
 
 GRAPHS = {
@@ -231,6 +232,19 @@ class CompletedExperiment(NamedTuple):
     seconds: float
     iterations: int  # iterations of all runs of its simulations
     files: list[str]  # figures in the folder of results
+
+    def __str__(self) -> str:
+        """Return the table and the claims as text."""
+        lines = [
+            f"{self.name}: {self.title} ({self.seconds:.1f} s)",
+            terminal.columns(self.findings.table),
+        ]
+        for claim in self.findings.claims:
+            verdict = "agrees   " if claim.agrees else "DISAGREES"
+            lines.append(f"  {verdict}  {claim.source}: {claim.sentence}")
+            explained = (claim.measured, *[claim.finding] * (not claim.agrees))
+            lines += [f"{'':13}{text}" for text in explained]
+        return "\n".join([*lines, ""])
 
 
 def range_text(values: Sequence[float], form: str = ".2f") -> str:
