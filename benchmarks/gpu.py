@@ -36,8 +36,8 @@ from gosta.graphs.graph import Graph
 from gosta.graphs.tree import with_tree
 from gosta.runtime.arrays import Floats
 from gosta.schedule import Schedule
-from gosta.simulation.engines.compiled.carried import CarriedEngine
-from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines.compiled.engine import CompiledEngine
+from gosta.simulation.engines.compiled.layouts import CarriedLayout, OneRowLayout
 from gosta.simulation.engines.gpu import device, make
 from gosta.simulation.engines.gpu.edges import Edges
 from gosta.statistics import find
@@ -87,15 +87,6 @@ def setting_of(statistic: str, protocol: str, n: int) -> Setting:
     return Setting(rule, estimand, Placement(n), with_tree(graph) if rule.uses_tree else graph)
 
 
-def compiled_engine(setting: Setting, is_inline: bool) -> Any:
-    """Return the compiled engine with the same layout."""
-    return (
-        CarriedEngine(setting, SEED)
-        if setting.gossip.carries_means
-        else OneRowEngine(setting, SEED, is_inline)
-    )
-
-
 def differences(setting: Setting, runs: int, iterations: int, has_blocks: bool) -> tuple[int, int]:
     """Return how many nodes are not the compiled engine's, bit for bit, after some iterations; and their number."""
     original = device.max_shared_bytes
@@ -105,7 +96,7 @@ def differences(setting: Setting, runs: int, iterations: int, has_blocks: bool) 
         ours = make(setting, SEED)
     finally:
         device.max_shared_bytes = original
-    theirs = compiled_engine(setting, getattr(ours, "is_inline", False))
+    theirs = CompiledEngine(setting, SEED, ours.layout)  # type: ignore[attr-defined]
     found = []
     for engine in (ours, theirs):
         batch = engine.start(range(runs))
@@ -216,7 +207,12 @@ def print_speed(
     engine = make(setting, SEED)
     ours = speed(engine, runs, iterations)
     engine.close()
-    theirs = compiled_engine(setting, is_inline=n > 10 * NODES)
+    layout = (
+        CarriedLayout(setting)
+        if setting.gossip.carries_means
+        else OneRowLayout(setting, is_inline=n > 10 * NODES)
+    )
+    theirs = CompiledEngine(setting, SEED, layout)
     fewer = min(runs, 2 * (os.cpu_count() or 1))
     other = speed(theirs, fewer, max(10, iterations * runs // fewer // share))
     theirs.close()

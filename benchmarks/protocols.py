@@ -36,7 +36,7 @@ from gosta.net.protocol import messages
 from gosta.protocols import Protocol, carried_means, tracking
 from gosta.runtime.arrays import Floats
 from gosta.simulation import engines
-from gosta.simulation.engines.compiled import carried as compiled_carried
+from gosta.simulation.engines.compiled import layouts
 
 RUNS = 10
 # Where rows are in the network's order and n = 3000, which takes 10^8 exchanges of GoSta-async: so many runs, and
@@ -554,7 +554,7 @@ def in_use(variant: Protocol | dict[str, Any]) -> Iterator[Protocol]:
     if isinstance(variant, Protocol):
         yield variant
         return
-    modules = carried, compiled_carried
+    modules = carried, layouts
     kept = [
         {name: vars(module)[name] for name in variant if name in vars(module)} for module in modules
     ]

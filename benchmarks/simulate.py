@@ -18,7 +18,8 @@ from gosta.estimation.placement import Placement
 from gosta.estimation.setting import Setting
 from gosta.protocols import find
 from gosta.runtime.arrays import Floats
-from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines.compiled.engine import CompiledEngine
+from gosta.simulation.engines.compiled.layouts import OneRowLayout
 from gosta.statistics import find as find_statistic
 
 Edges = NDArray[np.int32]
@@ -52,9 +53,9 @@ class GostaRun:
 
     def __init__(self, estimand: Estimand, protocol: str) -> None:
         n = estimand.n
-        self.engine = OneRowEngine(
-            Setting(find(protocol), estimand, Placement(n), graphs.complete(n)), seed=0
-        )
+        setting = Setting(find(protocol), estimand, Placement(n), graphs.complete(n))
+        self.layout = OneRowLayout(setting)
+        self.engine = CompiledEngine(setting, 0, self.layout)
         self.restart()
 
     def restart(self) -> None:
@@ -72,7 +73,7 @@ class GostaRun:
     @property
     def bytes_per_node(self) -> float | None:
         """Bytes of the contiguous memory of a node; None where visitors are found by index."""
-        return float(self.engine.size * 8) if self.engine.is_inline else None
+        return float(self.layout.size * 8) if self.layout.is_inline else None
 
 
 class CRun:

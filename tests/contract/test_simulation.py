@@ -18,7 +18,7 @@ from gosta.estimation.setting import Setting
 from gosta.protocols import PROTOCOLS, CollectingProtocol, Protocol
 from gosta.runtime.arrays import Floats
 from gosta.schedule import BLOCK, Schedule
-from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines import compiled
 from gosta.simulation.engines.reference import ReferenceEngine
 from gosta.simulation.trace import SNAPSHOT
 from gosta.statistics import find
@@ -136,7 +136,7 @@ def test_lazy_sums_equal_the_eager_pseudo_code(name: str, graph: str) -> None:
     protocol = PROTOCOLS[name]
     assert isinstance(protocol, Protocol)
     setting, edges = setting_of("gini-mean-difference", protocol, graph), edges_of(graph, 24, 3000)
-    engine = OneRowEngine(setting, 0)
+    engine = compiled.make(setting, 0)
     batch = engine.start([0])
     advance(engine, batch, edges)
     expected = pseudo_code(name, kernel_matrix(setting.estimand), edges)

@@ -16,7 +16,7 @@ from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs import GRAPHS as FAMILIES
 from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats
-from gosta.simulation.engines.compiled.carried import CarriedEngine
+from gosta.simulation.engines.compiled.engine import CompiledEngine
 
 NAME = "carried-means"
 
@@ -25,7 +25,7 @@ class Run(NamedTuple):
     """One run on a random small graph, after some exchanges."""
 
     setting: Setting
-    engine: CarriedEngine
+    engine: CompiledEngine
     batch: Any
 
     @property
@@ -44,7 +44,6 @@ def run_on_small_graph(
     graph = small_graph(rng, weighted=bool(seed % 3))
     setting = make_setting(NAME, rng.lognormal(size=graph.n), statistic, graph, seed, {})
     engine = one_row_engine(setting, is_inline=False)
-    assert isinstance(engine, CarriedEngine)
     batch = engine.start([0])
     edges, chosen = graph.draw_with_numbers(
         rng, 500 * graph.n if iterations is None else iterations

@@ -20,7 +20,8 @@ from gosta import protocols
 from gosta.estimation.setting import make_setting
 from gosta.protocols import Protocol, gosta_async
 from gosta.protocols.protocol import NodeData
-from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines.compiled import choose_layout
+from gosta.simulation.engines.compiled.engine import CompiledEngine
 
 
 class State(NamedTuple):
@@ -276,11 +277,15 @@ def test_an_engine_whose_snapshots_are_copies_can_be_resumed(
 ) -> None:
     """As one that keeps its arrays on another device."""
 
-    class Copying(OneRowEngine):
+    class Copying(CompiledEngine):
         def snapshot(self, batch: Any) -> Any:
             return {name: array.copy() for name, array in batch.state.items()}
 
-    monkeypatch.setitem(gosta.engines.ENGINES, "copying", Copying)
+    monkeypatch.setitem(
+        gosta.engines.ENGINES,
+        "copying",
+        lambda setting, seed: Copying(setting, seed, choose_layout(setting)),
+    )
     common: dict[str, Any] = {"graph": "complete", "runs": 2, "engine": "copying"}
     part = gosta.simulate("iris", "gini-mean-difference", iterations=1000, checkpoints=10, **common)
     whole = gosta.simulate(

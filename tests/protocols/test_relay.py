@@ -19,6 +19,7 @@ from gosta.protocols import relay
 from gosta.schedule import Schedule
 from gosta.simulation import engines
 from gosta.simulation.engines import compiled
+from gosta.simulation.engines.compiled.layouts import CarriedLayout
 
 FAMILIES = [name for name in graphs.GRAPHS if name != "hypercube"]
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -284,14 +285,16 @@ def test_what_nodes_have_sent_up_is_in_the_sums_above(seed: int, count: int) -> 
     engine = one_row_engine(setting, is_inline=False)
     batch = engine.start([0])
     advance(engine, batch, setting.graph.draw(np.random.default_rng(seed), count))
-    states = batch.state["nodes"][0, :, : engine.exchanges].reshape(24, 2, 3)
+    states = batch.state["nodes"][0, :, : engine.layout.columns.exchanges].reshape(24, 2, 3)
     below, up, _ = np.moveaxis(states, -1, 0)
     own = below.copy()
     for node, parent in enumerate(setting.parents.tolist()):
         if parent >= 0:
             own[parent] -= up[node]
     smooth = np.zeros(2)
-    for start in range(engine.visitor, engine.rows, engine.visitor_size):  # type: ignore[union-attr]
+    layout = engine.layout
+    assert isinstance(layout, CarriedLayout)
+    for start in range(layout.visitor, layout.rows, layout.visitor_size):
         smooth += np.column_stack(
             [batch.state["nodes"][0, :, start + 4], batch.state["nodes"][0, :, start + 2] > 0]
         ).sum(axis=0)

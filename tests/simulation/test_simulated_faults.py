@@ -25,7 +25,6 @@ from gosta.graphs.graph import Graph
 from gosta.protocols.protocol import COPIES
 from gosta.schedule import BLOCK, Failures, Schedule
 from gosta.simulation.edges import STREAM_SIZE, EdgeDrawer
-from gosta.simulation.engines.compiled.carried import CarriedEngine
 
 ALL_FAULTS = Faults(loss=0.2, away=0.1, away_for=3.0, partition=(300, 900))
 # One statistic and one number of columns, since each loop is compiled anew for others.
@@ -152,7 +151,6 @@ def test_a_run_with_faults_is_one_of_the_exchanges_that_take_place() -> None:
         "carried-means", x, "gini-mean-difference", "watts-strogatz", 0, {}, faults=ALL_FAULTS
     )
     engine = one_row_engine(setting, is_inline=False)
-    assert isinstance(engine, CarriedEngine)
     batch, same = engine.start([0]), engine.start([0])
     engine.advance(batch, 4000)
     schedule = Schedule(setting.graph, 0, 0, Failures(ALL_FAULTS, 40, 0))

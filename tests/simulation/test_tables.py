@@ -19,7 +19,8 @@ from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import make_setting
 from gosta.net.deploy import plan
 from gosta.simulation import engines
-from gosta.simulation.engines.compiled.tables import TableEngine
+from gosta.simulation.engines.compiled.engine import CompiledEngine
+from gosta.simulation.engines.compiled.layouts import TableLayout
 from gosta.simulation.engines.reference import ReferenceEngine
 
 RNG = np.random.default_rng(7)
@@ -84,7 +85,7 @@ def test_engines_agree_to_the_last_bit(name: str, protocol: str, nodes: int | No
         np.random.default_rng(1), 300
     )
     found = []
-    for engine in (ReferenceEngine(setting, 0), TableEngine(setting, 0)):
+    for engine in (ReferenceEngine(setting, 0), CompiledEngine(setting, 0, TableLayout(setting))):
         batch: Any = engine.start([0])
         advance(engine, batch, edges[:100])
         advance(engine, batch, edges[100:])
@@ -96,7 +97,7 @@ def test_engines_agree_to_the_last_bit(name: str, protocol: str, nodes: int | No
 def test_small_nodes_forget_old_homes_alike_in_both_engines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in ("estimation.exchange", "simulation.engines.compiled.one_row"):
+    for module in ("estimation.exchange", "simulation.engines.compiled.layouts"):
         monkeypatch.setattr(f"gosta.{module}.RECENT_HOMES_PER_ROW", 1)
     monkeypatch.setattr("gosta.estimation.exchange.MIN_RECENT_HOMES", 3)
     values = np.random.default_rng(2).gamma(2, 1, 60)

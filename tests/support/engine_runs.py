@@ -18,9 +18,8 @@ from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import Schedule
 from gosta.simulation.engines import Readings, read
-from gosta.simulation.engines.compiled.adapters import LoopEngine
-from gosta.simulation.engines.compiled.carried import CarriedEngine
-from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines.compiled.engine import CompiledEngine
+from gosta.simulation.engines.compiled.layouts import CarriedLayout, OneRowLayout
 from gosta.simulation.engines.engine import Batch, Snapshot
 from gosta.simulation.runner import Runner
 
@@ -49,24 +48,24 @@ class FixedSchedule(Schedule):
         return self._shares[first - self._start : last - self._start]
 
 
-def one_row_engine(setting: Setting, is_inline: bool) -> OneRowEngine | CarriedEngine:
+def one_row_engine(setting: Setting, is_inline: bool) -> CompiledEngine:
     """Return the compiled engine for nodes with one row each, with a layout."""
-    return (
-        CarriedEngine(setting, 0)
-        if setting.gossip.carries_means
-        else OneRowEngine(setting, 0, is_inline)
-    )
+    if setting.gossip.carries_means:
+        return CompiledEngine(setting, 0, CarriedLayout(setting))
+    return CompiledEngine(setting, 0, OneRowLayout(setting, is_inline))
 
 
-def conserved_sums(engine: CarriedEngine, batch: Batch[Snapshot]) -> tuple[Floats, Floats]:
+def conserved_sums(engine: CompiledEngine, batch: Batch[Snapshot]) -> tuple[Floats, Floats]:
     """Return `ahead` + `owed` summed over nodes for each state, and what they must equal where visitors carry means.
 
     That is the sum over visitors of their smoothed means and, last, the number of visitors that are counted.
     """
-    nodes, fields, width = batch.state["nodes"][0], engine.protocol.fields, engine.width
+    layout, nodes = engine.layout, batch.state["nodes"][0]
+    assert isinstance(layout, CarriedLayout)
+    fields, width = engine.setting.gossip.fields, layout.width
     states = nodes[:, : fields * (width + 1)].reshape(len(nodes), width + 1, fields)
-    size = engine.visitor_size
-    held = nodes[:, engine.visitor : engine.visitor + COPIES * size].reshape(-1, size)
+    size = layout.visitor_size
+    held = nodes[:, layout.visitor : layout.visitor + COPIES * size].reshape(-1, size)
     counted = [*held[:, 3 + width : 3 + 2 * width].sum(axis=0), np.count_nonzero(held[:, 2])]
     return (states[:, :, 1] + states[:, :, 2]).sum(axis=0), np.array(counted) / COPIES
 
@@ -81,7 +80,7 @@ def advance(engine: Any, batch: Batch[Any], edges: Any, edge_shares: Floats | No
     """Carry out the exchanges of given edges in the only run of a batch."""
     draws = engine.setting.protocol.draws
     last = batch.iteration + len(edges) // draws
-    if isinstance(engine, LoopEngine):
+    if isinstance(engine, CompiledEngine):
         engine.advance_edges(batch, 0, edges, np.ones(1) if edge_shares is None else edge_shares)
     else:
         schedule = FixedSchedule(engine.setting.graph, edges, edge_shares, batch.iteration * draws)

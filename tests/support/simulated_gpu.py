@@ -251,10 +251,7 @@ def check_assembly() -> None:
     ):
         setting = setting_of(statistic, protocol)
         with shared_bytes(size):
-            kind = (
-                engine.GpuCarriedEngine if setting.gossip.carries_means else engine.GpuOneRowEngine
-            )
-            kind(setting, 0)
+            engine.GpuEngine(setting, 0, engine.choose_layout(setting))
     names = [name for name, _ in texts]
     assert {*names} == {"draw_blocks", "advance_side_by_side", "advance_one", "read_runs"}, names
     for name, text in texts:

@@ -21,7 +21,8 @@ from gosta.estimation.setting import make_setting
 from gosta.graphs import Graph
 from gosta.protocols import DEFAULT, PROTOCOLS, Protocol
 from gosta.runtime.arrays import Floats
-from gosta.simulation.engines.compiled.one_row import OneRowEngine
+from gosta.simulation.engines.compiled.engine import CompiledEngine
+from gosta.simulation.engines.compiled.layouts import OneRowLayout
 from gosta.theory import prediction, spectrum
 from gosta.theory.expectations import EXPECTATIONS
 
@@ -396,7 +397,7 @@ def test_means_over_runs_agree_with_the_expectation(name: str, seed: int) -> Non
     x, runs, times, protocol = some_data(seed, graph.n), 4000, (5, 40), PROTOCOLS[name]
     assert isinstance(protocol, Protocol)
     setting = make_setting(name, x, GINI, graph, 0, {})
-    engine = OneRowEngine(setting, 0)
+    engine = CompiledEngine(setting, 0, OneRowLayout(setting))
     drawn = graph.draw(np.random.default_rng(seed), runs * times[1] * protocol.draws).reshape(
         runs, -1, 2
     )

@@ -7,7 +7,6 @@ its own affair. All engines draw the same edges (`gosta.schedule`) and give the 
 from __future__ import annotations
 
 import typing
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,7 +21,8 @@ from gosta.runtime import machine
 from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.schedule import BLOCK, Failures, Schedule
 
-PARTS_PER_CORE = 4  # of a batch, so that no core waits long for another
+# Parts of a batch for each core: so many that no core waits long for another.
+PARTS_PER_CORE = 4
 
 State = TypeVar("State")
 Snapshot = dict[str, NDArray[Any]]
@@ -124,39 +124,36 @@ def read(engine: Engine[State], batch: Batch[State]) -> Floats:
     return engine.advance(batch, batch.iteration, np.array([batch.iteration]))()[:, 0]
 
 
-class ThreadedEngine(ABC, Generic[State]):
-    """Common part of engines on the CPU: runs are distributed over threads."""
+# Advances the active runs at some positions of a batch to an iteration, and writes what nodes read
+# at stops on the way to a place: runs × stops × nodes × states.
+AdvanceRuns = Callable[[Batch[State], Integers, int, Integers, Floats], None]
 
-    def __init__(self, setting: Setting, seed: int) -> None:
-        self.setting, self.seed = setting, seed
-        self.cores = machine.available_cores()
-        self._pool = ThreadPoolExecutor(self.cores)
 
-    @abstractmethod
-    def advance_runs(
-        self, batch: Batch[State], positions: Integers, iteration: int, stops: Integers, out: Floats
-    ) -> None:
-        """Advance the runs at some positions of a batch, and write what is read to their rows of `out`."""
+class RunThreads(Generic[State]):
+    """Threads that the runs of a batch are distributed over, on the CPU."""
 
-    def advance(self, batch: Batch[State], iteration: int, stops: Integers = NO_STOPS) -> Readings:
-        active = np.flatnonzero(batch.active)
-        out = np.empty(
-            (len(active), len(stops), self.setting.placement.nodes, self.setting.state_count)
-        )
-        count = min(len(active), PARTS_PER_CORE * self.cores) if self.cores > 1 else 1
+    def __init__(self, setting: Setting, advance_runs: AdvanceRuns[State]) -> None:
+        self._setting = setting
+        self._advance_runs = advance_runs
+        self._cores = machine.available_cores()
+        self._pool = ThreadPoolExecutor(self._cores)
+
+    def advance(self, batch: Batch[State], iteration: int, stops: Integers) -> Readings:
+        """Advance the active runs of a batch, as `Engine.advance` does."""
+        setting, active = self._setting, np.flatnonzero(batch.active)
+        out = np.empty((len(active), len(stops), setting.placement.nodes, setting.state_count))
+        count = min(len(active), PARTS_PER_CORE * self._cores) if self._cores > 1 else 1
         parts = [
             slice(len(active) * k // count, len(active) * (k + 1) // count) for k in range(count)
         ]
 
         def advance(part: slice) -> None:
             try:
-                self.advance_runs(batch, active[part], iteration, stops, out[part])
+                self._advance_runs(batch, active[part], iteration, stops, out[part])
             except GostaError:
                 raise
             except Exception as error:  # a user's function can raise anything
-                what = (
-                    f"protocol {self.setting.protocol.name}, {self.setting.estimand.statistic.name}"
-                )
+                what = f"protocol {setting.protocol.name}, {setting.estimand.statistic.name}"
                 hint = (
                     "meet, tell and read must return numbers for every state that a node can have"
                 )
@@ -169,76 +166,68 @@ class ThreadedEngine(ABC, Generic[State]):
         return lambda: out
 
     def close(self) -> None:
+        """End the threads."""
         self._pool.shutdown(cancel_futures=True)
 
 
-class ScheduledEngine(ThreadedEngine[State]):
-    """Common part of engines that take edges from `gosta.schedule`."""
+class ScheduledRuns(Generic[State]):
+    """Advances runs one by one along the edges of `gosta.schedule`, distributed over threads.
 
-    def __init__(self, setting: Setting, seed: int) -> None:
-        super().__init__(setting, seed)
+    `advance_run` carries out the exchanges of the run at a position of a batch from one iteration
+    to another, which are within one block of its schedule. `read_run` returns what its nodes read
+    at an iteration: nodes × states.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        seed: int,
+        advance_run: Callable[[Batch[State], int, Schedule, int, int], None],
+        read_run: Callable[[Batch[State], int, int], Floats],
+    ) -> None:
+        self._setting, self._seed = setting, seed
+        self._advance_run, self._read_run = advance_run, read_run
         self._schedules: dict[int, Schedule] = {}
         self._failures = failures_of(setting, seed)
+        self._threads = RunThreads(setting, self._advance_runs)
 
-    @abstractmethod
-    def advance_run(
-        self, batch: Batch[State], position: int, schedule: Schedule, first: int, last: int
-    ) -> None:
-        """Advance the run at a position of a batch from iteration `first` to `last`, which are within one block."""
+    def advance(self, batch: Batch[State], iteration: int, stops: Integers) -> Readings:
+        """Advance the active runs of a batch, as `Engine.advance` does."""
+        return self._threads.advance(batch, iteration, stops)
 
-    @abstractmethod
-    def read_run(self, batch: Batch[State], position: int, iteration: int) -> Floats:
-        """Return what the nodes of a run read from their states: nodes × states."""
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.close()
 
-    def advance_runs(
+    def _advance_runs(
         self, batch: Batch[State], positions: Integers, iteration: int, stops: Integers, out: Floats
     ) -> None:
-        draws = self.setting.protocol.draws
+        draws = self._setting.protocol.draws
         for k, position in enumerate(positions.tolist()):
             run, first = batch.runs[position], batch.iteration
             schedule = self._schedules.setdefault(
-                run, Schedule(self.setting.drawn, self.seed, run, self._failures)
+                run, Schedule(self._setting.drawn, self._seed, run, self._failures)
             )
             for s, stop in enumerate([*stops.tolist(), iteration]):
                 while first < stop:
                     last = min(stop, (first * draws // BLOCK + 1) * BLOCK // draws)
-                    self.advance_run(batch, position, schedule, first, last)
+                    self._advance_run(batch, position, schedule, first, last)
                     first = last
                 if s < len(stops):
-                    out[k, s] = self.read_run(batch, position, stop)
+                    out[k, s] = self._read_run(batch, position, stop)
 
 
-class ArrayEngine(ThreadedEngine[Snapshot]):
-    """Common part of engines whose state is a set of arrays with a leading run axis."""
+def repeat_arrays(arrays: Snapshot, runs: int) -> Snapshot:
+    """Return the arrays of one run for each of several runs, with a leading run axis."""
+    return {name: np.broadcast_to(array, (runs, *array.shape)) for name, array in arrays.items()}
 
-    @abstractmethod
-    def first_arrays(self) -> Snapshot:
-        """Return the arrays of one run at the start."""
 
-    @abstractmethod
-    def homes_of(self, arrays: Snapshot) -> Integers:
-        """Return the homes of all visitors, from the arrays of all runs: runs × nodes × visitors."""
-
-    def visitors(self, batch: Batch[Snapshot]) -> Integers:
-        return self.homes_of(self.snapshot(batch)).astype(np.int64)
-
-    def bytes_per_run(self) -> int:
-        return sum(array.nbytes for array in self.first_arrays().values())
-
-    def start(self, runs: Sequence[int]) -> Batch[Snapshot]:
-        first = self.first_arrays()
-        return self.restore(
-            runs, 0, {name: np.broadcast_to(a, (len(runs), *a.shape)) for name, a in first.items()}
-        )
-
-    def snapshot(self, batch: Batch[Snapshot]) -> Snapshot:
-        return batch.state
-
-    def restore(
-        self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]
-    ) -> Batch[Snapshot]:
-        arrays = {name: _aligned_copy(array) for name, array in snapshot.items()}
-        return Batch(tuple(runs), iteration, np.ones(len(runs), dtype=np.bool_), arrays)
+def batch_of_arrays(
+    runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]
+) -> Batch[Snapshot]:
+    """Return a batch whose state is a copy of arrays with a leading run axis."""
+    arrays = {name: _aligned_copy(array) for name, array in snapshot.items()}
+    return Batch(tuple(runs), iteration, np.ones(len(runs), dtype=np.bool_), arrays)
 
 
 def failures_of(setting: Setting, seed: int) -> Failures | None:

@@ -14,16 +14,24 @@ from gosta.protocols import CollectingProtocol
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import Schedule
 from gosta.simulation.engines.collecting import CollectingEngine
-from gosta.simulation.engines.engine import Batch, Engine, ScheduledEngine, Snapshot
+from gosta.simulation.engines.engine import (
+    NO_STOPS,
+    Batch,
+    Engine,
+    Readings,
+    ScheduledRuns,
+    Snapshot,
+)
 
 Runs = list[list[Estimator]]
 
 
-class ReferenceEngine(ScheduledEngine[Runs]):
+class ReferenceEngine:
     """All nodes of a run as estimators, in a list."""
 
     def __init__(self, setting: Setting, seed: int) -> None:
-        super().__init__(setting, seed)
+        self.setting = setting
+        self._scheduled = ScheduledRuns(setting, seed, self.advance_run, self.read_run)
         self.rows = [
             LocalRows(setting.estimand.over(x)) for x in setting.placement.split(setting.estimand.x)
         ]
@@ -43,9 +51,13 @@ class ReferenceEngine(ScheduledEngine[Runs]):
                     run[parent].children |= {str(child)}
         return Batch(tuple(runs), 0, np.ones(len(runs), dtype=np.bool_), nodes)
 
+    def advance(self, batch: Batch[Runs], iteration: int, stops: Integers = NO_STOPS) -> Readings:
+        return self._scheduled.advance(batch, iteration, stops)
+
     def advance_run(
         self, batch: Batch[Runs], position: int, schedule: Schedule, first: int, last: int
     ) -> None:
+        """Carry out the exchanges of a run between two iterations."""
         nodes, draws = batch.state[position], self.setting.protocol.draws
         edges, shares = (
             schedule.edges(first * draws, last * draws),
@@ -58,6 +70,7 @@ class ReferenceEngine(ScheduledEngine[Runs]):
             exchange(nodes[i], nodes[j], share, tick=float(first + t // draws + 1), slot=t % draws)
 
     def read_run(self, batch: Batch[Runs], position: int, iteration: int) -> Floats:
+        """Return what the nodes of a run read from their states."""
         read, tick = self.setting.gossip.read, float(iteration)
         return np.array(
             [[read(state, tick) for state in node.states] for node in batch.state[position]]
@@ -76,6 +89,9 @@ class ReferenceEngine(ScheduledEngine[Runs]):
 
     def restore(self, *_: object) -> Batch[Runs]:
         raise InputError("engine 'reference' cannot continue a saved run; use engine='compiled'")
+
+    def close(self) -> None:
+        self._scheduled.close()
 
 
 def make(setting: Setting, seed: int) -> Engine[Any]:

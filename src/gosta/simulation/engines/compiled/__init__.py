@@ -10,20 +10,25 @@ from typing import Any
 from gosta.estimation.setting import Setting
 from gosta.protocols import CollectingProtocol
 from gosta.simulation.engines.collecting import CollectingEngine
-from gosta.simulation.engines.compiled.carried import CarriedEngine
-from gosta.simulation.engines.compiled.one_row import OneRowEngine
-from gosta.simulation.engines.compiled.tables import TableEngine
+from gosta.simulation.engines.compiled.engine import CompiledEngine
+from gosta.simulation.engines.compiled.layouts import (
+    CarriedLayout,
+    Layout,
+    OneRowLayout,
+    TableLayout,
+)
 from gosta.simulation.engines.engine import Engine
 
 
 def make(setting: Setting, seed: int) -> Engine[Any]:
-    """Return the engine for a setting: nodes that keep means of each row need the engine for tables."""
+    """Return the engine for a setting."""
     if isinstance(setting.protocol, CollectingProtocol):
         return CollectingEngine(setting, seed, is_compiled=True)
+    return CompiledEngine(setting, seed, choose_layout(setting))
+
+
+def choose_layout(setting: Setting) -> Layout:
+    """Return the layout for a setting: nodes that keep means of each row need that of tables."""
     if setting.placement.has_tables or setting.estimand.tracked.local is not None:
-        return TableEngine(setting, seed)
-    return (
-        CarriedEngine(setting, seed)
-        if setting.protocol.carries_means
-        else OneRowEngine(setting, seed)
-    )
+        return TableLayout(setting)
+    return CarriedLayout(setting) if setting.gossip.carries_means else OneRowLayout(setting)

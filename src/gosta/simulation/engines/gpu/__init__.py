@@ -26,7 +26,7 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
     """Return the engine for a setting."""
     check_available()
     from gosta.simulation.engines.gpu import device
-    from gosta.simulation.engines.gpu.engine import GpuCarriedEngine, GpuOneRowEngine
+    from gosta.simulation.engines.gpu.engine import GpuEngine, choose_layout
 
     estimand, placement, protocol = setting.estimand, setting.placement, setting.protocol
     for is_asked, what in (
@@ -42,8 +42,4 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
     ):
         if is_asked:
             raise UnsupportedError(f"engine 'gpu' does not support {what}; {device.OTHERWISE}")
-    return (
-        GpuCarriedEngine(setting, seed)
-        if setting.gossip.carries_means
-        else GpuOneRowEngine(setting, seed)
-    )
+    return GpuEngine(setting, seed, choose_layout(setting))

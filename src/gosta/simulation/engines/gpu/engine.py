@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.estimation.setting import Setting
 from gosta.runtime.arrays import Floats, Integers
-from gosta.simulation.engines.compiled.adapters import LoopEngine
-from gosta.simulation.engines.compiled.carried import CarriedEngine
-from gosta.simulation.engines.compiled.one_row import OneRowEngine
-from gosta.simulation.engines.engine import NO_STOPS, Batch, Readings, Snapshot
+from gosta.simulation.engines.compiled.engine import compiler_error, loop_text
+from gosta.simulation.engines.compiled.layouts import CarriedLayout, Layout, OneRowLayout
+from gosta.simulation.engines.engine import NO_STOPS, Batch, Readings, Snapshot, repeat_arrays
 from gosta.simulation.engines.gpu import device
 from gosta.simulation.engines.gpu.edges import FUTURE, DrawnAhead, Edges
 
@@ -23,54 +22,56 @@ INTRINSICS = "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, i
 KERNELS = ("advance_side_by_side", "advance_one", "read_runs")
 FREE, TURNS = 2**31 - 1, 4  # as in exchange_loop.py
 READING_THREADS, MAX_READING_BLOCKS = 256, 4096
-MIN_THREADS, MAX_THREADS = 256, 512  # of a block that works on a run of its own
-ONE_THREADS = 256  # of a block, where all blocks work on one run
-# Nodes for each pending exchange, with which either loop was fastest on an H200: with fewer, exchanges are in each
-# other's way.
-NODES_PER_THREAD, NODES_PER_THREAD_OF_ONE = 4, 4
-MAX_INLINE_NUMBERS = 4  # in an observation that is worth copying along with its visitor
+# Threads of a block that works on a run of its own.
+MIN_THREADS, MAX_THREADS = 256, 512
+# Threads of a block, where all blocks work on one run.
+ONE_THREADS = 256
+# Nodes for each pending exchange, with which either loop was fastest on an H200: with fewer,
+# exchanges are in each other's way.
+NODES_PER_THREAD = 4
+NODES_PER_THREAD_OF_ONE = 4
+# Numbers in an observation that is worth copying along with its visitor.
+MAX_INLINE_NUMBERS = 4
 
 
-class GpuEngine(LoopEngine):
-    """Common part of engines on a GPU; `batch.state` are arrays of the device.
+def choose_layout(setting: Setting) -> Layout:
+    """Return the layout for a setting.
 
-    If the claims of all nodes fit into the shared memory of a block, each run has a block of threads, and what nodes
-    hold is in shared memory as well if it fits. Otherwise all threads work on one run after the other.
+    Nodes are inline where they do not fit into the cache, if observations are short.
+    """
+    if setting.gossip.carries_means:
+        return CarriedLayout(setting)
+    n, d = setting.estimand.x.shape
+    is_large = 8 * n * (d + setting.state_count * setting.gossip.fields) > device.cache_bytes()
+    has_blocks = 4 * n + 8 * MAX_THREADS <= device.max_shared_bytes()
+    return OneRowLayout(setting, is_large and not has_blocks and d <= MAX_INLINE_NUMBERS)
+
+
+class GpuEngine:
+    """Carries out the exchanges of runs on a GPU; `batch.state` are arrays of the device.
+
+    If the claims of all nodes fit into the shared memory of a block, each run has a block of
+    threads, and what nodes hold is in shared memory as well if it fits. Otherwise all threads work
+    on one run after the other.
     """
 
-    is_inline = False
     has_blocks: bool  # whether each run has a block of threads
     shared_bytes: int  # shared memory of such a block
 
-    def compile(self, text: str, functions: Mapping[str, Any], example: Snapshot) -> None:
-        graph, n = self.setting.graph, self.setting.placement.nodes
+    def __init__(self, setting: Setting, seed: int, layout: Layout) -> None:
+        self.setting, self.layout = setting, layout
+        self._options = tuple(setting.estimand.kernel_options.values())
+        graph, n = setting.graph, setting.placement.nodes
         size = (
-            sum(array.nbytes for array in self.fixed)
+            sum(array.nbytes for array in layout.fixed)
             + 8 * n
             + (0 if graph.edges is None else 32 * graph.m)
         )
         device.require_memory(size, f"a network of {n} nodes", "use a smaller one")
-        self.edges = Edges(graph, self.seed, "edge_share" in self.protocol.inputs)
-        constants = {"NODES": n, "HAS_SHARES": self.edges.has_shares}
-        adapters = self._shared_memory({name: array.shape[1] for name, array in example.items()})
-        text += (
-            Path(__file__)
-            .with_name("exchange_loop.py")
-            .read_text(encoding="utf-8")
-            .replace(FUTURE, "")
-        )
-        text += "".join(f"{name} = {value!r}\n" for name, value in constants.items()) + adapters
-        text += "" if device.is_simulated() else INTRINSICS
-        device.check_functions(
-            functions["kernel"], *(functions[name] for name in ("meet", "tell", "read"))
-        )
-        try:
-            self.module = device.specialise(text, functions, KERNELS)
-            self._prepare(tuple(array[None] for array in example.values()))
-        except Exception as error:  # numba raises several kinds
-            raise self.compiler_error(error) from error
+        self.edges = Edges(graph, seed, "edge_share" in setting.gossip.inputs)
+        self._compile()
         cuda = device.cuda()
-        self._fixed_arrays = tuple(cuda.to_device(array) for array in self.fixed)
+        self._fixed_arrays = tuple(cuda.to_device(array) for array in layout.fixed)
         self._stream, self._buffers = cuda.stream(), [_Buffer(), _Buffer()]
         self._is_limited = False
         if not self.has_blocks:
@@ -81,6 +82,23 @@ class GpuEngine(LoopEngine):
         self._claims = (
             None if self.has_blocks else cuda.to_device(np.full((2, n), FREE, dtype=np.int32))
         )
+
+    def _compile(self) -> None:
+        """Compile the loops for the protocol, the kernel and the layout."""
+        example = self.layout.example()
+        text, functions = loop_text(self.layout, len(example))
+        constants = {"NODES": self.setting.placement.nodes, "HAS_SHARES": self.edges.has_shares}
+        loop = Path(__file__).with_name("exchange_loop.py").read_text(encoding="utf-8")
+        text += loop.replace(FUTURE, "")
+        text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
+        text += self._shared_memory({name: array.shape[1] for name, array in example.items()})
+        text += "" if device.is_simulated() else INTRINSICS
+        device.check_functions(*(functions[name] for name in ("kernel", "meet", "tell", "read")))
+        try:
+            self._module = device.specialise(text, functions, KERNELS)
+            self._prepare(tuple(array[None] for array in example.values()))
+        except Exception as error:  # numba raises several kinds
+            raise compiler_error(self.setting, error) from error
 
     def _shared_memory(self, widths: Mapping[str, int]) -> str:
         """Choose what is in shared memory; return the text of the functions that place it there.
@@ -106,8 +124,8 @@ class GpuEngine(LoopEngine):
         start = queue + self._threads
         self.has_blocks = start <= limit and n < 1 << 16
         in_shared = self.has_blocks and start + at <= limit
-        fixed, copied = [f"device_fixed[{k}]" for k in range(len(self.fixed))], []
-        for k, array in enumerate(self.fixed):
+        fixed, copied = [f"device_fixed[{k}]" for k in range(len(self.layout.fixed))], []
+        for k, array in enumerate(self.layout.fixed):
             size = array.size // array.shape[-1] * (array.shape[-1] | 1)
             if in_shared and array.ndim == 2 and start + at + size <= limit:
                 fixed[k] = f"floats_at(shared, STATE + {at}, {len(array)}, {array.shape[1] | 1})"
@@ -137,21 +155,24 @@ def copy_fixed(source, target):
     def _prepare(self, arrays: tuple[NDArray[Any], ...]) -> None:
         """Compile the loops that will be needed, for arrays of the same types."""
         integers, table = np.zeros(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
-        end = 0, np.int32(0), 0, self.options, integers
+        end = 0, np.int32(0), 0, self._options, integers
         if self.has_blocks:
-            self.module.advance_side_by_side.prepare(
-                (arrays, self.fixed, integers, table, 0.0 * table, *end)
+            self._module.advance_side_by_side.prepare(
+                (arrays, self.layout.fixed, integers, table, 0.0 * table, *end)
             )
         else:
             control = np.zeros(1 + TURNS, dtype=np.int32)
             claims = table.astype(np.int32)
-            self.module.advance_one.prepare(
-                (arrays, self.fixed, 0, table, 0.0 * table, 0, *end, claims, control)
+            self._module.advance_one.prepare(
+                (arrays, self.layout.fixed, 0, table, 0.0 * table, 0, *end, claims, control)
             )
-        self.module.read_runs.prepare((arrays, integers, 0, 0.0, np.zeros((1, 1, 1, 1))))
+        self._module.read_runs.prepare((arrays, integers, 0, 0.0, np.zeros((1, 1, 1, 1))))
 
     def bytes_per_run(self) -> int:
-        return 8 * self.setting.placement.nodes * (self.size + 1)
+        return 8 * self.setting.placement.nodes * (self.layout.size + 1)
+
+    def start(self, runs: Sequence[int]) -> Batch[Snapshot]:
+        return self.restore(runs, 0, repeat_arrays(self.layout.first_arrays(), len(runs)))
 
     def restore(
         self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]
@@ -179,7 +200,7 @@ def copy_fixed(source, target):
         self, batch: Batch[Snapshot], iteration: int, stops: Integers = NO_STOPS
     ) -> Readings:
         draws, active, arrays = (
-            self.protocol.draws,
+            self.setting.protocol.draws,
             np.flatnonzero(batch.active),
             tuple(batch.state.values()),
         )
@@ -195,7 +216,7 @@ def copy_fixed(source, target):
             while now < stop:
                 drawn = self._drawn.covering(runs, now * draws, iteration * draws)
                 count = min(stop * draws, drawn.last) - now * draws
-                end = now * draws - drawn.first, np.int32(count), now, self.options, self._finished
+                end = now * draws - drawn.first, np.int32(count), now, self._options, self._finished
                 self._carry_out(arrays, active, positions, drawn.edges, drawn.shares, *end)
                 now += count // draws
             if s < len(stops):
@@ -204,7 +225,7 @@ def copy_fixed(source, target):
                     MAX_READING_BLOCKS,
                 )
                 size = (1, self._threads) if device.is_simulated() else (blocks, READING_THREADS)
-                self.module.read_runs.launch(
+                self._module.read_runs.launch(
                     *size, self._stream, 0, arrays, positions, s, float(stop), out
                 )
         self._started[active] += (iteration - batch.iteration) * draws
@@ -225,7 +246,7 @@ def copy_fixed(source, target):
         """Start the next exchanges of each run: from a number of edge on, how many, from which iteration."""
         if self.has_blocks:
             all_runs, given = (
-                self.module.advance_side_by_side,
+                self._module.advance_side_by_side,
                 (arrays, self._fixed_arrays, positions, edges, shares, *end),
             )
             if not self._is_limited:
@@ -235,7 +256,7 @@ def copy_fixed(source, target):
                 )
             all_runs.launch(len(active), self._threads, self._stream, self.shared_bytes, *given)
             return
-        cuda, kernel, count = device.cuda(), self.module.advance_one, int(end[1])
+        cuda, kernel, count = device.cuda(), self._module.advance_one, int(end[1])
         for k, position in enumerate(active.tolist()):
             arguments = arrays, self._fixed_arrays, position, edges, shares, k, *end, self._claims
             nothing = np.zeros(1 + TURNS, dtype=np.int32)
@@ -256,25 +277,11 @@ def copy_fixed(source, target):
             )
             raise InputError(f"{name}: {what}, since a function failed there; {device.OTHERWISE}")
 
+    def visitors(self, batch: Batch[Snapshot]) -> Integers:
+        return self.layout.visitor_homes(self.snapshot(batch)).astype(np.int64)
+
     def close(self) -> None:
-        super().close()
         self._buffers.clear()
-
-
-class GpuOneRowEngine(GpuEngine, OneRowEngine):
-    """Nodes that hold one row each; inline where they do not fit into the cache, if observations are short."""
-
-    def __init__(self, setting: Setting, seed: int) -> None:
-        n, d = setting.estimand.x.shape
-        is_large = 8 * n * (d + setting.state_count * setting.gossip.fields) > device.cache_bytes()
-        has_blocks = 4 * n + 8 * MAX_THREADS <= device.max_shared_bytes()
-        super().__init__(
-            setting, seed, is_inline=is_large and not has_blocks and d <= MAX_INLINE_NUMBERS
-        )
-
-
-class GpuCarriedEngine(GpuEngine, CarriedEngine):
-    """Nodes that hold one row each, with visitors that carry means."""
 
 
 class _Buffer:
