@@ -23,26 +23,16 @@ SOURCE = ROOT / "src" / "gosta"
 GROUND = ["errors", "runtime", "views", "pages"]
 FIRST = [
     *GROUND,
-    "faults",
     "datasets",
     "graphs",
+    "schedule",
     "statistics",
     "sketches",
     "analysis",
     "significance",
     "protocols",
 ]
-ROOMS = [
-    *FIRST,
-    "estimation",
-    "theory",
-    "schedule",
-    "private",
-    "net",
-    "simulation",
-    "experiments",
-    "cli",
-]
+ROOMS = [*FIRST, "estimation", "theory", "private", "net", "simulation", "experiments", "cli"]
 # Inside net, from the bottom up.
 NET = [
     "addresses",

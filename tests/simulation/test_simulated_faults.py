@@ -18,12 +18,11 @@ from gosta import graphs
 from gosta.errors import InputError
 from gosta.estimation.placement import assortativity, neighbouring_order
 from gosta.estimation.setting import make_setting
-from gosta.faults import Faults
 from gosta.graphs import load_changing
 from gosta.graphs.changing import is_changing
 from gosta.graphs.graph import Graph
 from gosta.protocols.protocol import COPIES
-from gosta.schedule import BLOCK, Failures, Schedule
+from gosta.schedule import BLOCK, Failures, Faults, Schedule
 from gosta.simulation.edges import STREAM_SIZE, EdgeDrawer
 
 ALL_FAULTS = Faults(loss=0.2, away=0.1, away_for=3.0, partition=(300, 900))

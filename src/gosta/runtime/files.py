@@ -1,4 +1,4 @@
-"""Files: written so that a crash or a full disk leaves no half file; TOML and JSON read with a limit."""
+"""Files: written so that a crash or a full disk leaves no half file; TOML and JSON with a limit; the cache."""
 
 from __future__ import annotations
 
@@ -100,3 +100,13 @@ def read_toml(path: Path, max_bytes: int, hint: str) -> dict[str, Any]:
         raise InputError(f"cannot read {path}: it is not text in UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"cannot read {path}: {error}; {hint}") from None
+
+
+def cache_folder(name: str) -> Path:
+    """Return a folder for files kept between runs, such as compiled code; it is not created.
+
+    It is in GOSTA_CACHE_DIR, or in the platform's user cache folder.
+    """
+    import platformdirs
+
+    return Path(os.environ.get("GOSTA_CACHE_DIR") or platformdirs.user_cache_dir("gosta")) / name

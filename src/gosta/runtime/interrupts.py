@@ -1,10 +1,13 @@
-"""Ctrl-C on the command line: at any time, imports included, it ends the process with one line and exit code 130."""
+"""Ctrl-C: on the command line it ends the process at any time with one line and exit code 130; work can defer it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 EXIT_CODE = 130
@@ -31,6 +34,24 @@ def raise_from_now_on() -> Any:
         return handler
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return signal.SIG_DFL
+
+
+@contextlib.contextmanager
+def deferred_interrupt() -> Iterator[Callable[[], bool]]:
+    """Within a block, do not raise KeyboardInterrupt on Ctrl-C; yield a function that says whether it was pressed.
+
+    Only the main thread, while nobody else handles that signal, can defer it.
+    """
+    pressed: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    is_ours = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_ours:
+        signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def is_cause(error: BaseException | None) -> bool:

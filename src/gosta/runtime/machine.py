@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 
 from gosta.errors import InputError
@@ -42,21 +40,3 @@ def limit_cores(number: int) -> Iterator[None]:
         yield
     finally:
         _core_limit.reset(token)
-
-
-@contextlib.contextmanager
-def deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Within a block, do not raise KeyboardInterrupt on Ctrl-C; the function given says whether it was pressed.
-
-    Only the main thread, while nobody else handles that signal, can defer it.
-    """
-    pressed: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()
-    is_ours = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_ours:
-        signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        if is_ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)

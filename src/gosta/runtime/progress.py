@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from html import escape
 from typing import Any
-
-from gosta.runtime.notebook import in_notebook
 
 DELAY_SECONDS = 2.0  # before a bar appears
 NOTEBOOK_SECONDS = 0.25  # between two updates in a notebook, which stores and sends each
@@ -55,11 +54,18 @@ def bar(
         yield advance
 
 
+def _in_notebook() -> bool:
+    """Return whether the output goes to cells of a notebook: whether an IPython kernel runs, not a terminal."""
+    module = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
 def _open(
     stack: contextlib.ExitStack, title: str, total: float | None, unit: str, start: float
 ) -> Callable[[float], None]:
     """Show a bar until the stack is closed; return a function to call with the amount of work done since the start."""
-    if in_notebook():
+    if _in_notebook():
         return stack.enter_context(_notebook_bar(title, total, unit, start))
     from rich.console import Console
     from rich.progress import (

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.estimation.setting import Setting
-from gosta.faults import Faults
 from gosta.graphs.edges import pairs_from_numbers
 from gosta.graphs.graph import Graph
 from gosta.graphs.pictures import positions
@@ -20,6 +19,7 @@ from gosta.pages import document, frames
 from gosta.pages.frames import MAX_EDGES, Frame, Scene
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.files import write_atomically
+from gosta.schedule import Faults
 from gosta.views import numbers
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta import faults
 from gosta.errors import InputError, NumericalError
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import Setting
@@ -31,7 +30,8 @@ from gosta.protocols import CollectingProtocol
 from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
-from gosta.schedule import Schedule
+from gosta.runtime.interrupts import deferred_interrupt
+from gosta.schedule import FAULT_NAMES, Schedule
 from gosta.simulation import engines
 from gosta.simulation.engines import Batch, Engine, Readings
 from gosta.simulation.run_options import RunInfo
@@ -129,7 +129,7 @@ class Runner:
             "failed": bool(setting.faults)
         }
         names = [name for name in DIMENSIONS if optional.get(name, True)]
-        sizes = {"run": runs, "iteration": count, "node": n, "value": p, "fault": len(faults.NAMES)}
+        sizes = {"run": runs, "iteration": count, "node": n, "value": p, "fault": len(FAULT_NAMES)}
         shapes = {name: [sizes[dimension] for dimension in DIMENSIONS[name]] for name in names}
         self._tree_share = 1.0 if setting.graph.parents is None else tree_share(setting.graph)
         self._places = setting.estimand.value_places
@@ -178,7 +178,7 @@ class Runner:
             closing(engines.find(info.engine)(self.setting, info.seed)) as engine,
             ThreadPoolExecutor(machine.available_cores()) as self._pool,
             progress.bar(title, left, patience, unit="iterations") as self._report,
-            machine.deferred_interrupt() as self._is_interrupted,
+            deferred_interrupt() as self._is_interrupted,
         ):
             for batch in self._batches(engine):
                 self._advance(engine, batch)
@@ -335,7 +335,7 @@ class Runner:
         if "failed" in results:
             at = self.checkpoints[places].tolist()
             failed = np.array([[self._failed(run, one) for one in at] for run in runs.tolist()])
-            results["failed"][chosen] = failed.reshape(len(runs), len(at), len(faults.NAMES))
+            results["failed"][chosen] = failed.reshape(len(runs), len(at), len(FAULT_NAMES))
         if "counted" in results:
             results["counted"][chosen] = readings[..., -1].min(axis=2)
         found = self._summary.of(values)
@@ -393,7 +393,7 @@ class Runner:
         if self.setting.placement.names:
             coordinates["node"] = list(self.setting.placement.names)
         if "failed" in variables:
-            coordinates["fault"] = list(faults.NAMES)
+            coordinates["fault"] = list(FAULT_NAMES)
         data, info = xr.Dataset(variables, coords=coordinates), self.info
         if self.stopped.all():  # no run will ever reach the checkpoints that are left
             data = data.sel(iteration=slice(None, self.stopped.max()))

@@ -13,10 +13,10 @@ from gosta import protocols
 from gosta.errors import InputError
 from gosta.estimation.setting import Setting, make_setting
 from gosta.estimation.stopping import reading_times
-from gosta.faults import check_faults
 from gosta.protocols import AnyProtocol
 from gosta.runtime import progress
 from gosta.runtime.arrays import Integers
+from gosta.schedule import check_faults
 from gosta.simulation import engines
 from gosta.simulation.run_options import CheckpointOptions, RunInfo, Spacing, check_count
 from gosta.simulation.runner import Runner, RunnerFactory

@@ -23,13 +23,13 @@ from gosta.errors import InputError
 from gosta.estimation.estimand import Estimand, fingerprint_or_empty, join_estimands
 from gosta.estimation.placement import Homophily, Placement
 from gosta.estimation.setting import Setting, protocol_for
-from gosta.faults import check_faults
 from gosta.graphs.changing import ChangingGraph
 from gosta.graphs.graph import Graph
 from gosta.protocols import AnyProtocol, CollectingProtocol
 from gosta.runtime import compiler
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
+from gosta.schedule import check_faults
 from gosta.simulation.run_options import RunInfo
 from gosta.statistics.definition import Statistic
 from gosta.statistics.joint import choose
