@@ -20,7 +20,6 @@ from sklearn.metrics import roc_auc_score
 from virtual_network import VirtualNetwork
 
 import gosta
-from gosta.cli.status import table
 from gosta.errors import InputError
 from gosta.estimation.estimand import kernel_ranges
 from gosta.estimation.setting import make_setting
@@ -31,6 +30,7 @@ from gosta.net.node import status_text
 from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol.report import PartReport, Report, relative_distance
+from gosta.net.watch.overview import table
 from gosta.simulation import engines
 from gosta.statistics.joint import choose, encode
 

@@ -7,7 +7,6 @@ import contextlib
 import json
 import re
 import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -18,14 +17,16 @@ from browser import CONTRAST, Browser, browse, forget, needs_browser
 from processes import Processes, gosta, serving
 from statuses import NEW, RUNNING
 
+from gosta.net.addresses import listen_for_page, page_url
 from gosta.net.config import LOG_FILE, Task
 from gosta.net.deploy import plan
 from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import Poller, View
 from gosta.net.node.contact import Rejection
 from gosta.net.node.status import Neighbour
-from gosta.net.watch import logs, serve
-from gosta.net.watch.source import NetworkSource
+from gosta.net.watch import serve
+from gosta.net.watch.source import LogTail, NetworkSource
+from gosta.pages import server
 from gosta.pages.feed import MAX_POINTS, Feed, Moment, NodeState, Scene, Value
 
 TASK = Task("0123456789abcdef", "auc", confidence_level=0.95)
@@ -188,30 +189,11 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
 @contextlib.contextmanager
 def served(views: Sequence[View]) -> Iterator[str]:
     """Serve a page of given views."""
-    listener, ready, loop = (
-        serve.listen("127.0.0.1:0", "address"),
-        threading.Event(),
-        asyncio.new_event_loop(),
-    )
-    live: list[serve.LivePage] = []
-
-    async def start() -> None:
-        live.append(serve.LivePage(NetworkSource(Path("net"), TASK), "127.0.0.1"))
-        await live[0].server.start(listener)
-        live[0].update(views, None)
-        ready.set()
-
-    loop.create_task(start())
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        assert ready.wait(10)
-        yield serve.url(listener)
-    finally:
-        asyncio.run_coroutine_threadsafe(live[0].server.stop(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    listener = listen_for_page("127.0.0.1:0", "address")
+    live = serve.LivePage(NetworkSource(Path("net"), TASK), "127.0.0.1")
+    with server.serving(live.server, listener) as loop:
+        loop.call_soon_threadsafe(live.update, views, None)
+        yield page_url(listener)
 
 
 @needs_browser
@@ -247,7 +229,7 @@ def test_texts_of_nodes_are_never_html(browser: Browser) -> None:
 
 
 def test_log_tail_follows_rotated_logs(tmp_path: Path) -> None:
-    folder, tail = tmp_path / "node-1", logs.LogTail()
+    folder, tail = tmp_path / "node-1", LogTail()
     folder.mkdir()
     log = folder / LOG_FILE
     line = '{"time": "2026-01-01T00:00:0%d", "event": "connected", "neighbour": "node-%d"}\n'

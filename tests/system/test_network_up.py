@@ -19,7 +19,6 @@ import pytest
 from commands import command
 from terminal import read_rest, read_until
 
-from gosta.cli import status as shown
 from gosta.errors import NetworkError
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node
 from gosta.net.deploy import plan, supervisor
@@ -27,6 +26,7 @@ from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import View, all_within, query_status, spread
 from gosta.net.node import lock
 from gosta.net.node.status import Status
+from gosta.net.watch import overview
 
 FAKE_NODE = Path(__file__).parents[1] / "support" / "fake_node.py"
 
@@ -129,7 +129,7 @@ def test_a_node_whose_files_are_wrong_is_not_restarted(network: Path, gosta_: An
         network, lambda views: [view.state for view in views] == ["running", "failed", "running"]
     )
     assert [view.restarts for view in views] == [0, 0, 0]
-    assert shown.table(views).splitlines()[-1] == "node-1: node.toml is wrong"
+    assert overview.table(views).splitlines()[-1] == "node-1: node.toml is wrong"
     code, out, err = gosta_("network", "up", network, "--until", "1%")
     log = network / "node-1" / "log.jsonl"
     assert (code, out, err) == (2, "", f"gosta: node-1 failed: node.toml is wrong (see {log})\n")
@@ -396,15 +396,18 @@ def test_down_stops_nodes_whichever_process_started_them(network: Path, gosta_: 
 
 def test_narrow_terminals_show_the_main_columns() -> None:
     views = [View(f"node-{k}", "running", 0, None) for k in range(3)]
-    assert tuple(shown.table(views, 200).splitlines()[0].split()) == shown.HEADING
-    assert shown.table(views, 50).splitlines()[0].split() == [
+    assert tuple(overview.table(views, 200).splitlines()[0].split()) == (
+        *overview.COMMON_HEADING,
+        *overview.ESTIMATE_HEADING,
+    )
+    assert overview.table(views, 50).splitlines()[0].split() == [
         "node",
         "state",
         "sites",
         "exchanges",
         "estimate",
     ]
-    assert shown.table(views, 10).splitlines()[0].split() == [
+    assert overview.table(views, 10).splitlines()[0].split() == [
         "node",
         "state",
         "exchanges",
@@ -419,7 +422,7 @@ def test_the_summary_says_what_is_wrong(network: Path) -> None:
     partial = change(two, missing=("node-2",), sites_seen=2, rows_seen=14)
 
     def findings(*statuses: Status) -> str:
-        text = shown.summary([View(status.node, status.state, 0, status) for status in statuses])
+        text = overview.summary([View(status.node, status.state, 0, status) for status in statuses])
         return text.splitlines()[0].partition(" %: ")[2]
 
     assert findings(one, two, three) == "all agree within 1 %"
@@ -442,7 +445,8 @@ def test_the_summary_says_what_is_wrong(network: Path) -> None:
     assert findings(*states) == "alone: node-0; stalled: node-1, node-2"
     seen = [View("node-0", "running", 0, one), View("node-1", "running", 0, partial)]
     assert (
-        shown.summary(seen).splitlines()[1] == "over 2 of 3 sites, 14 of 21 rows; missing: node-2"
+        overview.summary(seen).splitlines()[1]
+        == "over 2 of 3 sites, 14 of 21 rows; missing: node-2"
     )
     failed = [*views[:2], View("node-2", "failed", 0, None, "no data")]
-    assert shown.summary(failed) == "2 of 3 nodes have an estimate: failed: node-2"
+    assert overview.summary(failed) == "2 of 3 nodes have an estimate: failed: node-2"

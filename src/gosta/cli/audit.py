@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gosta.cli import options
-from gosta.cli.status import with_folder
 from gosta.errors import shorten
 from gosta.views import terminal
 
@@ -197,6 +196,8 @@ def _fitting(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _entry_line(one: LogEntry, folder: Path) -> tuple[str, ...]:
+    from gosta.net.watch.overview import with_folder
+
     noise = _noise(one)
     event = one.event + ", round 2" * (one.round > 1)
     about = shorten(one.statistics.split(","), 3) + f": {with_folder(one.reason, folder)}" * bool(

@@ -17,11 +17,14 @@ from gosta.runtime.extras import require_extra
 from gosta.views import terminal
 
 if TYPE_CHECKING:
+    import socket
+
     from gosta.datasets import Data
     from gosta.private.settings import PrivateSettings
     from gosta.sketches import Bins
     from gosta.statistics import Statistic
 
+PAGE_ADDRESS = "127.0.0.1:7399"  # of live pages; below the ports of nodes, which begin at 7400
 DATA_HELP = (
     "A name from 'gosta datasets', a file (.csv, .tsv, .csv.gz, .parquet, .feather, .jsonl, .xlsx, .npy), a folder of "
     "files, or - for the standard input."
@@ -46,6 +49,9 @@ Header = Annotated[
     str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."
 ]
 Sheet = Annotated[str | None, "Sheet of an Excel file; by default the first."]
+PageAddress = Annotated[
+    str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."
+]
 NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
 GraphName = Annotated[
     str | None,
@@ -481,3 +487,18 @@ def _name_and_value(text: str) -> tuple[str, Any]:
         except ValueError:
             continue
     return name, value
+
+
+def listen_for_page(address: str | None, option: str) -> tuple[socket.socket, str]:
+    """Return a socket for a live page, and the host in its address."""
+    from gosta.net import addresses
+
+    place = address or PAGE_ADDRESS
+    listener = addresses.listen_for_page(place, option, or_any_port=address is None)
+    host = addresses.parse(place).host
+    if not addresses.is_loopback(host):
+        print(
+            "gosta: the page has no password: whoever can connect to it can read it",
+            file=sys.stderr,
+        )
+    return listener, host

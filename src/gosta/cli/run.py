@@ -147,13 +147,12 @@ class WatchedRun:
 
     def make_runner(self, setting: Setting, info: RunInfo, checkpoints: Integers) -> LiveRunner:
         """Serve the page, print its address, and return what advances the run."""
-        from gosta.cli.nodes import listen
-        from gosta.net.watch import serve
+        from gosta.net.addresses import page_url
         from gosta.simulation import live
 
         page = live.LivePage(setting)
-        listener, host = listen(None, "live")
-        url, output = serve.url(listener), sys.stderr if self._as_json else sys.stdout
+        listener, host = options.listen_for_page(None, "live")
+        url, output = page_url(listener), sys.stderr if self._as_json else sys.stdout
         self._context.with_resource(page.serving(listener, host))
         print(f"live page: {url} (the run begins when it is opened)", file=output, flush=True)
         if self._is_opened:

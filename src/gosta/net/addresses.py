@@ -174,6 +174,30 @@ def listen(address: str, setting: str) -> socket.socket:
         raise InputError(f"{setting} = {address!r} in node.toml: {why}") from None
 
 
+def listen_for_page(address: str, option: str, or_any_port: bool = False) -> socket.socket:
+    """Open a listening socket for a page, at any port if this one is taken and that is allowed.
+
+    `option` is the name of the address in the error message.
+    """
+    place = parse(address)
+    try:
+        return open_listener(place)
+    except OSError as error:
+        if or_any_port:
+            return open_listener(place._replace(port=0))
+        way_out = "give an address of this machine"
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            way_out = "give another port, or 0 for any that is free"
+        why = f"cannot listen there ({error.strerror or error})"
+        raise InputError(f"{option} = {address!r}: {why}; {way_out}") from None
+
+
+def page_url(listener: socket.socket) -> str:
+    """Return the address of a page in a browser, from its listening socket."""
+    host, port = parse(listening_address(listener))
+    return f"http://{Address(socket.gethostname() if host in ALL_INTERFACES else host, port)}/"
+
+
 def open_listener(address: Address) -> socket.socket:
     """Open a listening socket for an event loop; raises `OSError`."""
     family, *_, place = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from processes import gosta
 from prometheus_client import CollectorRegistry, generate_latest
 
-from gosta.cli import status as shown
 from gosta.net.audit import verify_sums
 from gosta.net.deploy import check, plan
 from gosta.net.deploy.network import Network
@@ -29,6 +28,7 @@ from gosta.net.node import status_text
 from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.pages import page
 from gosta.net.storage.contributions import find_break
+from gosta.net.watch import overview
 from gosta.private.settings import PrivateSettings
 
 ROOT = Path(__file__).parents[3]
@@ -239,9 +239,9 @@ def test_results_with_noise_and_curves(net: Path) -> None:
     assert about[4] == ("30 %", "about 3")
     assert (certain[10], len(certain)) == (("90 %", "9", "9", "9"), 11)
     text, views = page(status), [View("node-0", "complete", 0, status)]
-    assert "certainly within" not in text + shown.table(views) + str(shown.explanation(views))
+    assert "certainly within" not in text + overview.table(views) + str(overview.explanation(views))
     assert "90 %" in text
-    found = json.loads(shown.record(views[0]))["sums"]["results"][1]
+    found = json.loads(overview.record(views[0]))["sums"]["results"][1]
     assert (found["labels"][9], found["value"][9]) == ("90 %", 9)
     registry = CollectorRegistry()
     registry.register(StatusCollector(lambda: status))

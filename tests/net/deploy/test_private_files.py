@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import gosta
-from gosta.cli import status
 from gosta.errors import InputError
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
 from gosta.net.deploy import bundles
@@ -26,6 +25,7 @@ from gosta.net.deploy.shared_settings import round_centres, round_range
 from gosta.net.members import read_list
 from gosta.net.node.rows import layout_of, read_rows, subject_of
 from gosta.net.node.source import fingerprint
+from gosta.net.watch import overview
 from gosta.private.policy import Past, Policy, read_policy, verdict_to_join
 from gosta.private.settings import PrivateSettings
 
@@ -315,7 +315,7 @@ def test_a_request_with_missing_values_names_no_file_that_is_not_there(
     assert "make the request without --data, and then name the file and set drop_missing" in err
     assert "no site is a member yet" in gosta_("status", tmp_path / "net")[1]
     views = [View("a", "not on this machine", 0, None, is_private=True)]
-    assert "exchanges" not in status.table(views)
+    assert "exchanges" not in overview.table(views)
 
 
 def test_documents_name_keys_and_tests_that_exist() -> None:

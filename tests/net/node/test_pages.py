@@ -32,6 +32,7 @@ from gosta.net.node.status import OWN_STATES, STATES, Status
 from gosta.net.node.status_text import neighbours
 from gosta.net.protocol import messages as wire
 from gosta.net.transport.base import REJECTION_REASONS
+from gosta.net.watch import overview
 from gosta.runtime import http as server
 
 
@@ -207,7 +208,7 @@ def test_commands_in_a_reason_can_be_copied(
         assert f"gosta node leave '{folder}' --back" in shown[-1]
         assert "FOLDER" not in shown[-1]
     assert len(shown[0].splitlines()) > len(shown[1].splitlines())
-    table = status_command.table([View("node-3", "suppressed", 0, SUPPRESSED)], folder=folder)
+    table = overview.table([View("node-3", "suppressed", 0, SUPPRESSED)], folder=folder)
     assert (
         f"node-3: node-4 takes no part; wait, or agree to go on without it: gosta network agree '{folder}/"
         in table
@@ -216,7 +217,7 @@ def test_commands_in_a_reason_can_be_copied(
         SUPPRESSED, state="withdrawn", reload_error="withdrawn: no policy.toml"
     )
     both = [View("node-3", "suppressed", 0, SUPPRESSED), View("node-4", "withdrawn", 0, withdrawn)]
-    assert "\nnode-4: withdrawn: no policy.toml" in status_command.table(both)
+    assert "\nnode-4: withdrawn: no policy.toml" in overview.table(both)
     assert "6 of 5" not in table, "sites of an earlier result need not be members now"
 
 

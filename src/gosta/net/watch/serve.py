@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
+import math
 import signal
 import socket
-import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
@@ -15,14 +15,12 @@ from urllib.parse import unquote
 import msgspec
 
 from gosta.errors import InputError
-from gosta.net import addresses
 from gosta.net.config import NetworkConfig
 from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import Poller, View
-from gosta.net.transport.tls import describe_error
 from gosta.net.watch.source import NetworkSource
 from gosta.pages.feed import Feed
-from gosta.pages.server import make_server
+from gosta.pages.server import make_server, serving
 from gosta.runtime.http import TEXT, Events, Response
 
 POLL_SECONDS = 1.0  # between two queries of all nodes while a browser shows them
@@ -57,44 +55,18 @@ class LivePage:
         return self._feed.start()
 
     def _describe(self, query: str) -> Response:
-        found = self._source.describe(unquote(query[:MAX_NAME]))
-        return (
-            Response(b"no such node\n", TEXT, 404)
-            if found is None
-            else Response(msgspec.json.encode(found), "application/json")
-        )
-
-
-def listen(address: str, option: str, or_any_port: bool = False) -> socket.socket:
-    """Open a listening socket for a page, at any port if this one is taken; `option` is named in the error message."""
-    place = addresses.parse(address)
-    try:
-        return addresses.open_listener(place)
-    except OSError as error:
-        if or_any_port:
-            return addresses.open_listener(place._replace(port=0))
-        is_taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        way_out = (
-            "give another port, or 0 for any that is free"
-            if is_taken
-            else "give an address of this machine"
-        )
-        raise InputError(
-            f"{option} = {address!r}: cannot listen there ({describe_error(error)}); {way_out}"
-        ) from None
-
-
-def url(listener: socket.socket) -> str:
-    host, port = addresses.parse(addresses.listening_address(listener))
-    return f"http://{addresses.Address(socket.gethostname() if host in addresses.ALL_INTERFACES else host, port)}/"
+        details = self._source.describe(unquote(query[:MAX_NAME]))
+        if details is None:
+            return Response(b"no such node\n", TEXT, 404)
+        return Response(msgspec.json.encode(details), "application/json")
 
 
 async def watch(poller: Poller, listener: socket.socket, host: str) -> None:
     """Serve the page of a network, or of one node, until SIGINT or SIGTERM."""
-    own_task = asyncio.current_task()
-    assert own_task is not None
+    task = asyncio.current_task()
+    assert task is not None
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, own_task.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     live = LivePage(NetworkSource(poller.folder, poller.task), host)
     await live.server.start(listener)
     try:
@@ -111,30 +83,22 @@ async def watch(poller: Poller, listener: socket.socket, host: str) -> None:
 def serve_beside(
     folder: Path, listener: socket.socket, host: str
 ) -> Iterator[Callable[[Sequence[View]], None]]:
-    """Serve a page in a thread, beside a program that queries the nodes anyway; yield what shows their views."""
-    first, loop, stop = Network.read(folder).config, asyncio.new_event_loop(), asyncio.Event()
-    latest: list[Sequence[View]] = []
+    """Serve a page in a thread, beside a program that queries the nodes; yield what shows them."""
+    network, shown_at = Network.read(folder), -math.inf
+    live = LivePage(NetworkSource(folder, network.task), host)
 
-    async def run() -> None:
-        network, live = first, LivePage(NetworkSource(folder, first.network), host)
-        await live.server.start(listener)
-        while not stop.is_set():
-            if latest:
-                with contextlib.suppress(InputError):  # a file that is being edited
-                    network = Network.read(folder).config
-                live.update(latest[-1], network)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), POLL_SECONDS)
-        await live.server.stop()
+    def update(views: Sequence[View]) -> None:
+        nonlocal network
+        with contextlib.suppress(InputError):  # a file that is being edited
+            network = Network.read(folder)
+        live.update(views, network.config)
 
-    def show(views: Sequence[View]) -> None:
-        latest[:] = [views]
+    with serving(live.server, listener) as loop:
 
-    thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
-    thread.start()
-    try:
+        def show(views: Sequence[View]) -> None:
+            nonlocal shown_at
+            if time.monotonic() - shown_at >= POLL_SECONDS:
+                shown_at = time.monotonic()
+                loop.call_soon_threadsafe(update, views)
+
         yield show
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
+import stat
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gosta.net.config import NetworkConfig, Task
+from gosta.net.config import LOG_FILE, NetworkConfig, Task
 from gosta.net.deploy.query import View
 from gosta.net.node import status_text
 from gosta.net.node.status import STATES, Neighbour, Status, SumStatus
-from gosta.net.watch.logs import LogTail
-from gosta.pages.feed import Moment, NodeState, Rejection, Scene, Value
+from gosta.pages.feed import MAX_LOG_LINES, LogLine, Moment, NodeState, Rejection, Scene, Value
 from gosta.sketches.layout import StratumResult
 
 # States that are seen from outside: the status is an earlier one, or there is none.
@@ -44,6 +44,10 @@ MAX_QUANTITIES = 32
 MAX_REJECTIONS = 50
 RATE_SECONDS = 5.0  # over which exchanges per second are counted
 DIGITS = 9  # of numbers that are sent
+MAX_READ_BYTES = 32 * 1024  # of a log at a time; what was written before these is skipped
+MAX_TEXT = 400  # characters of a line that are shown
+
+_decode_line = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class NetworkSource:
@@ -362,3 +366,59 @@ def _edge_state(
         for one, epoch in both
     ]
     return next((one for one in states if one != "connected"), states[0] if states else "unknown")
+
+
+class LogTail:
+    """Reads what was appended to the logs of some nodes."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, tuple[int, int]] = {}  # inode of a log, and how much of it was read
+
+    def poll(self, folders: Iterable[Path]) -> tuple[LogLine, ...]:
+        """Return the lines that were written since the last call, in order of time."""
+        found = [line for folder in folders for line in self._new_lines(folder)]
+        return tuple(sorted(found, key=lambda line: line.time)[-MAX_LOG_LINES:])
+
+    def _new_lines(self, folder: Path) -> list[LogLine]:
+        path = folder / LOG_FILE
+        try:
+            now = path.stat()
+            inode, start = self._read.get(path, (now.st_ino, 0))
+            if inode != now.st_ino or start > now.st_size:  # the log was rotated
+                start = 0
+            if start == now.st_size or not stat.S_ISREG(now.st_mode):
+                return []
+            is_cut = now.st_size - start > MAX_READ_BYTES
+            start = max(start, now.st_size - MAX_READ_BYTES)
+            with path.open("rb") as log:
+                log.seek(start)
+                new = log.read(MAX_READ_BYTES)
+        except OSError:
+            return []
+        end = new.rfind(b"\n") + 1  # a line that is being written is read the next time
+        if end == 0 and len(new) == MAX_READ_BYTES:
+            end = len(new)
+        self._read[path] = now.st_ino, start + end
+        return [
+            _parse(line, folder.name)
+            for line in new[:end].splitlines()[is_cut:][-MAX_LOG_LINES:]
+            if line.strip()
+        ]
+
+
+def _parse(line: bytes, node: str) -> LogLine:
+    try:
+        fields = _decode_line(line)
+        known = [str(fields.pop(name, "")) for name in ("time", "node", "event")]
+    except msgspec.DecodeError:
+        return LogLine(
+            "", node, "", line.decode(errors="replace")[:MAX_TEXT] + "…" * (len(line) > MAX_TEXT)
+        )
+    text = "  ".join(f"{name} {_text(value)}" for name, value in fields.items())
+    return LogLine(
+        known[0][:32], node, known[2][:MAX_TEXT], text[:MAX_TEXT] + "…" * (len(text) > MAX_TEXT)
+    )
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
