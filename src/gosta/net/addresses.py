@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import os
 import re
 import socket
 from collections import Counter
@@ -185,10 +186,13 @@ def listen_for_page(address: str, option: str, or_any_port: bool = False) -> soc
     except OSError as error:
         if or_any_port:
             return open_listener(place._replace(port=0))
+        # Errors of the resolver have negative numbers; `strerror` of others repeats the address.
+        code = error.errno or 0
         way_out = "give an address of this machine"
-        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+        if code in (errno.EADDRINUSE, errno.EACCES):
             way_out = "give another port, or 0 for any that is free"
-        why = f"cannot listen there ({error.strerror or error})"
+        reason = os.strerror(code) if code > 0 else error.strerror
+        why = f"cannot listen there ({reason})"
         raise InputError(f"{option} = {address!r}: {why}; {way_out}") from None
 
 
