@@ -10,10 +10,9 @@ import typer
 
 from gosta.cli import options
 from gosta.errors import InputError
-from gosta.views import terminal
 
 if TYPE_CHECKING:
-    from gosta.net.deploy.bundles import Invitation, Request
+    from gosta.net.deploy.bundles import Invitation
     from gosta.net.deploy.enrolment import Proposal
 
 SiteFolder = Annotated[Path, typer.Argument(help="The site's folder.")]
@@ -46,12 +45,13 @@ def request(
 ) -> None:
     """Make a key, which stays here, and a request for the network's coordinator."""
     from gosta.net.addresses import OUTBOUND
-    from gosta.net.config import NODE_FILE, read_node
-    from gosta.net.deploy import bundles, enrolment
+    from gosta.net.deploy import bundles, enrolment, summary
+    from gosta.net.deploy.network import NodeFolder
 
     invited = bundles.read(invitation, bundles.Invitation)
-    if (folder / NODE_FILE).exists():
-        site = read_node(folder / NODE_FILE)
+    node = NodeFolder(folder)
+    if node.is_here:
+        site = node.read()
         for option, value in {
             "name": name,
             "listen": listen,
@@ -81,7 +81,7 @@ def request(
             )
         _show_code(invited, yes)
         made = enrolment.request(invited, folder, name, address, listen, data, reading.settings())
-    _show_request(folder, invited, made)
+    print(summary.request_summary(folder, invited, made))
 
 
 def _show_code(invited: Invitation, yes: bool) -> None:
@@ -97,36 +97,6 @@ def _show_code(invited: Invitation, yes: bool) -> None:
         )
     options.confirm(
         "The invitation contains this Python code, which this site will run. Run it?", yes
-    )
-
-
-def _show_request(folder: Path, invited: Invitation, made: Request) -> None:
-    from gosta.net.deploy import bundles
-    from gosta.net.deploy.policies import budget_words
-    from gosta.net.deploy.terms import row_words
-
-    task, budget = invited.network, budget_words(invited.network)
-    print(f"{folder}: a request of {made.name} to join network {made.network}")
-    file = folder / bundles.REQUEST_FILE
-    declared = f"{made.rows} declared" if made.rows else "none declared"
-    if task.private and made.rows:
-        declared = f"declares {row_words(made.rows, is_bound=True)}, which is public"
-    entries = [
-        ("statistic", f"{task.statistic} by {'private sums' if task.private else task.protocol}"),
-        ("rows", declared),
-        *([("budget", budget)] if budget else []),
-        (
-            "invitation",
-            f"{bundles.fingerprint(invited)}: compare this with the coordinator's, on the phone",
-        ),
-        ("request", f"{bundles.fingerprint(made)}: read this out to the coordinator"),
-    ]
-    print(terminal.definitions(entries))
-    print(
-        f"next: send {file} to the coordinator; it holds no secret, and the key stays in {folder}"
-    )
-    print(
-        f"then, with the bundle that comes back: gosta node join BUNDLE {shlex.quote(str(folder))}"
     )
 
 
@@ -147,11 +117,11 @@ def join(
 
 def _show_policy(folder: Path) -> None:
     """Write a policy.toml if there is none; print what it allows."""
-    from gosta.net.config import NODE_FILE, read_node
+    from gosta.net.deploy.network import task_of
     from gosta.net.deploy.policies import write_policy
     from gosta.private.policy import POLICY_FILE, read_policy
 
-    task = read_node(folder / NODE_FILE).network
+    task = task_of(folder)
     written = " (written now)" * write_policy(folder, task)
     try:
         policy = read_policy(folder)
@@ -186,7 +156,7 @@ def leave(
     exact sums, unless they have noise. A running node sees it within seconds.
     """
     from gosta.net.agreements import set_leaving
-    from gosta.net.deploy.leaving import find_leaving
+    from gosta.net.deploy.leaving import consequence, find_leaving
 
     name, has_noise = find_leaving(folder)
     if back:
@@ -197,9 +167,7 @@ def leave(
         return
     print(f"{name} contributes to no further epoch.")
     if not has_noise:
-        print(
-            f"The exact sums of {name} can then be computed by everybody who has the totals with and without it."
-        )
+        print(consequence(name))
         print("There is no way back once a total without it is known.")
     options.confirm(f"Does {name} leave?", yes)
     set_leaving(folder, True, name)
@@ -210,38 +178,21 @@ def leave(
 
 
 def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
-    from gosta.net.deploy import enrolment
-    from gosta.net.deploy.terms import has_bounds, row_words
-    from gosta.net.members import fingerprint, list_fingerprint
+    from gosta.net.deploy import enrolment, summary
+    from gosta.net.members import list_fingerprint
 
     old, new = proposal.old, proposal.signed.list
     if old == new:
-        print(
-            f"member list {new.serial} ({list_fingerprint(new)}) is the one that was accepted already"
-        )
+        fingerprint = list_fingerprint(new)
+        print(f"member list {new.serial} ({fingerprint}) is the one that was accepted already")
         enrolment.accept(folder, proposal)
         return
-    print(f"member list {new.serial} of network {new.network}, signed by its coordinator")
-    print(
-        f"fingerprint of the list: {list_fingerprint(new)}; compare it with the coordinator's, on the phone"
-    )
-    print(terminal.definitions(new.policy.items()))
-    is_bound = has_bounds(new)
-    counts = [row_words(one.rows, is_bound) if is_bound else f"{one.rows:,}" for one in new.members]
-    rows = [
-        [one.name, count if one.rows else "-", fingerprint(bytes.fromhex(one.key))]
-        for one, count in zip(new.members, counts, strict=True)
-    ]
-    print(
-        terminal.columns([["member", "declares" if is_bound else "rows", "key"], *rows], right=[1])
-    )
+    print(summary.list_summary(new))
     for line in enrolment.own_settings(folder, new):
         print(f"different in this site's node.toml: {line}")
     if old is not None:
-        print(
-            "changes:",
-            *(f"  {line}" for line in enrolment.differences(old, new) or ["none"]),
-            sep="\n",
-        )
+        print("changes:")
+        for line in enrolment.differences(old, new) or ["none"]:
+            print(f"  {line}")
     options.confirm("Accept these members, and what they compute?", yes)
     enrolment.accept(folder, proposal)
