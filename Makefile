@@ -12,9 +12,9 @@ test: .venv/test-tools  ## all tests, in two processes
 portable: .venv/installed  ## the tests of numbers as on other processors and with one core: what differs there is not pinned
 	$(BIN)/python tests/support/portable.py
 
-base:  ## the base install without extras, on this Python and on those of 3.12 and 3.13 that are here: half a minute each
-	@for python in $(PYTHON) python3.12 python3.13; do \
-	  $$python -c "" 2> /dev/null || continue; \
+base:  ## the base install without extras, on each Python from 3.11 to 3.13 that is here: half a minute each
+	@for python in python3.11 python3.12 python3.13; do \
+	  $$python -c "" 2> /dev/null || { echo "$$python is not here"; continue; }; \
 	  $$python -m venv .venv-base/$$python && .venv-base/$$python/bin/python -m pip install --quiet . pytest && \
 	  .venv-base/$$python/bin/python -m pytest --noconftest tests/system/test_light_install.py || exit 1; \
 	done

@@ -148,7 +148,7 @@ def main() -> None:
     common.print_machine("msgspec", "numba")
     start = time.perf_counter()
     simulated_table(60 if smoke else None, 2 if smoke else 20)
-    runs, seconds = (2, 5) if smoke else (20, 20)
+    runs, seconds = (1, 4) if smoke else (20, 20)
     print(
         f"\nexchanges until the AUC is within {numbers.percent(GOAL, 'g')}, {NODES} nodes, tracking:"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 
@@ -14,6 +15,9 @@ hypothesis.settings.load_profile("fixed")
 
 # tests send it, and background jobs of shells ignore it
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Hundreds of processes are started: they load the compiled modules of the first one.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 collect_ignore = ["support/fake_node.py", "support/simulated_gpu.py"]  # programs, not modules
 
