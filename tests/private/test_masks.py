@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from gosta.private import masks
-from gosta.private.masks import Words
+from gosta.runtime.arrays import Words
 
 CONTEXT = b"network 1, epoch 7"
 

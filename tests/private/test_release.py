@@ -11,11 +11,10 @@ import pytest
 import gosta
 from gosta.errors import InputError
 from gosta.private import Policy, masks
-from gosta.private.noise import NO_NOISE, choose_noise
+from gosta.private.noise import NO_NOISE, choose_noise, open_totals, site_vector
 from gosta.private.releases import release_rows
 from gosta.private.settings import PrivateSettings
-from gosta.private.sums import open_totals, site_vector
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Words
 from gosta.sketches import SKETCHES, Bins, make_layout
 
 Table = dict[str, list[float]]
@@ -230,9 +229,7 @@ def test_a_total_that_cannot_be_is_no_result(monkeypatch: pytest.MonkeyPatch) ->
     data = replace(gosta.datasets.load(scores(60)), is_partial=True)
     real = masks.mask
 
-    def wrong(
-        size: int, name: str, key: bytes, keys: dict[str, bytes], context: bytes
-    ) -> masks.Words:
+    def wrong(size: int, name: str, key: bytes, keys: dict[str, bytes], context: bytes) -> Words:
         return real(size, name, key, keys, b"another epoch" if name == "b" else context)
 
     rows = dict.fromkeys("abc", layout.encode(data))

@@ -26,13 +26,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.private.accounting import gaussian_epsilon
 from gosta.private.masks import random_bytes
 from gosta.private.noise import Noise
+from gosta.runtime.arrays import Booleans, Words
 
-Words = NDArray[np.uint64]
 LARGEST_SUM = 1 << 60  # so that twice that is a number of 64 bits with a sign
 CHECKS = 8  # halves: a gross deviation is missed once in 256 times
 PAD_REACH = 6.5  # standard deviations within which a pad is, but once in 10^10 pads
@@ -59,7 +58,7 @@ def pad_noise(bits: int, features: int, rows: int) -> Noise:
     return Noise("gaussian", float(scale * features), bits, epsilon, PAD_DELTA)
 
 
-def choose_halves(seed: bytes, size: int) -> NDArray[np.bool_]:
+def choose_halves(seed: bytes, size: int) -> Booleans:
     """Return which numbers of a vector, and which pad, each check adds up: checks × (size + CHECKS)."""
     bits = (
         np.frombuffer(random_bytes(seed, b"gosta checks")(CHECKS * size), dtype=np.uint8).reshape(
@@ -70,7 +69,7 @@ def choose_halves(seed: bytes, size: int) -> NDArray[np.bool_]:
     return np.hstack([bits.astype(bool), np.eye(CHECKS, dtype=bool)])
 
 
-def add_up(vector: Words, halves: NDArray[np.bool_]) -> Words:
+def add_up(vector: Words, halves: Booleans) -> Words:
     """Return the sum of a vector with pads over each half, modulo 2^64."""
     return np.array([vector[half].sum(dtype=np.uint64) for half in halves], dtype=np.uint64)
 

@@ -19,9 +19,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+from gosta.runtime.arrays import Words
 
 KEY_BYTES = 32
 MOST_PARTNERS = 50  # of a site; up to one more participant, all the others

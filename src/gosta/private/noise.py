@@ -21,19 +21,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.errors import InputError
 from gosta.private.accounting import LEAST_EPSILON, MAX_EPSILON, gaussian_mu
 from gosta.private.settings import PrivateSettings
+from gosta.runtime.arrays import Floats, Integers, Words
 
-Words = NDArray[np.uint64]
 Random = Callable[[int], bytes]
 
 SUM_BITS = 24  # of fractions that are summed
@@ -147,7 +146,7 @@ def draw(noise: Noise, size: int, random: Random = os.urandom) -> Words:
     return total.view(np.uint64)
 
 
-def _look_up(table: Words, size: int, random: Random) -> NDArray[np.int64]:
+def _look_up(table: Words, size: int, random: Random) -> Integers:
     return np.searchsorted(
         table, np.frombuffer(random(8 * size), dtype="<u8").astype(np.uint64), side="right"
     )
@@ -222,3 +221,24 @@ def _gaussian_table(deviation: float) -> Words:
 def _rounded(sums: list[int], whole: int) -> Words:
     """Return shares of a whole as numbers of 64 bits; those that round to the whole are the largest number."""
     return np.array([min((part << 64) // whole, 2**64 - 1) for part in sums], dtype=np.uint64)
+
+
+class SumsOfRows(Protocol):
+    """What a site adds up over its rows."""
+
+    @property
+    def size(self) -> int: ...
+    def sums(self, x: Floats, bits: int) -> Words:
+        """Return the sums over encoded rows, in grid units modulo 2^64."""
+
+
+def site_vector(sums: SumsOfRows, x: Floats, noise: Noise, random: Random = os.urandom) -> Words:
+    """Return the sums over a site's encoded rows plus its share of the noise, in grid units modulo 2^64."""
+    return sums.sums(x, noise.bits) + draw(noise, sums.size, random)
+
+
+def open_totals(vectors: Iterable[Words], noise: Noise) -> tuple[Integers, Floats]:
+    """Return the total of all contributions, in which masks cancel: in grid units, and in units of features."""
+    # Sums of numbers with a sign wrap as those of words do.
+    exact: Integers = np.array([vector.view(np.int64) for vector in vectors]).sum(axis=0)
+    return exact, np.asarray(exact / 2.0**noise.bits)

@@ -15,10 +15,9 @@ from gosta import datasets
 from gosta.errors import InputError, NumericalError, shorten
 from gosta.private import masks
 from gosta.private.accounting import Spent
-from gosta.private.noise import Random, choose_noise
+from gosta.private.noise import Random, choose_noise, open_totals, site_vector
 from gosta.private.policy import MODES, Policy, Subject, verdict_to_contribute, verdict_to_join
 from gosta.private.settings import PrivateSettings, check_settings
-from gosta.private.sums import open_totals, site_vector
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Layout, StratumResult, check_columns, make_layout
 from gosta.statistics.definition import Options

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 
 
 def project(x: Floats, directions: Floats) -> Floats:

@@ -11,11 +11,10 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.datasets.data import Data
 from gosta.errors import naming
-from gosta.runtime.arrays import Booleans, Floats
+from gosta.runtime.arrays import Booleans, Floats, Integers, Words
 from gosta.sketches.definition import MOST_ROWS, Features, Result, Sketch
 from gosta.sketches.noisy import noisy_result
 from gosta.statistics.definition import STATISTICS
@@ -269,7 +268,7 @@ class Layout:
         columns = next(columns for block, _, columns in self._blocks if block.key == part.key)
         return np.ascontiguousarray(x[:, columns])  # as compiled loops need it
 
-    def sums(self, x: Floats, bits: int = BITS) -> NDArray[np.uint64]:
+    def sums(self, x: Floats, bits: int = BITS) -> Words:
         """Return the sums of the features of encoded rows, each rounded to a multiple of 2^-bits, as integers.
 
         What a row adds depends on nothing but this row, not on its place among the others: so the sums are those of a
@@ -290,7 +289,7 @@ class Layout:
             positions, values = part.sketch.features(x[:, columns])
             yield Features(positions + (offset + strata * part.sketch.size)[:, None], values)
 
-    def block_features(self, x: Floats) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    def block_features(self, x: Floats) -> Iterator[tuple[str, Integers]]:
         """Yield the fingerprint of each block of sums, and the features of each encoded row in it.
 
         These are places in the block, and multiples of 2^-24, side by side. Two rows are the same exactly if each adds

@@ -31,10 +31,9 @@ from gosta.net.members import Keyring
 from gosta.net.node.restore import load_peer
 from gosta.net.node.source import SumSource
 from gosta.net.protocol import statements
-from gosta.net.protocol.pool import Pool
 from gosta.net.protocol.records import LogEntry, Released
 from gosta.net.protocol.site import SumReport
-from gosta.net.protocol.statements import Commit, Join, Part, Refusal, Roster, Slot
+from gosta.net.protocol.statements import Commit, Join, Part, Pool, Refusal, Roster, Slot
 from gosta.net.protocol.sum_epoch import Contributor, Round, noise_context
 from gosta.net.protocol.sums import SumPeer
 from gosta.net.storage import contributions
@@ -185,7 +184,7 @@ def change_reports(case: Case, change: Callable[[SumReport], SumReport], *names:
 def contribute(case: Case, name: str, words: Words) -> None:
     """Let a participant have added something to its sums, before its masks; all nodes report what follows."""
     (number, layout, noise, _), peer, report = case.rounds[-1], case.peers[name], case.report
-    commit, part = recompute.said(peer, Commit, number), recompute.said(peer, Part, number)
+    commit, part = peer.said(Commit, number), peer.said(Part, number)
     assert commit is not None
     assert part is not None
     masked = statements.unpack(part.vector)
@@ -216,7 +215,7 @@ def agree_on_commitments(case: Case, number: int) -> None:
         [peer.slots[Slot("commit", name, number)][0] for name, peer in case.peers.items()]
     )
     for peer in case.peers.values():
-        part = recompute.said(peer, Part, number)
+        part = peer.said(Part, number)
         assert part is not None
         say(peer, replace(part, commits=commits))
 
@@ -297,7 +296,7 @@ def another_secret(case: Case, name: str, rng: np.random.Generator) -> None:
 
 
 def another_signature(case: Case, name: str, rng: np.random.Generator) -> None:
-    own = recompute.all_said(case.peers[name])
+    own = case.peers[name].all_said()
     signed, statement = own[int(rng.integers(len(own)))]
     place = int(rng.integers(len(signed.signature)))
     flipped = bytes(
@@ -308,26 +307,26 @@ def another_signature(case: Case, name: str, rng: np.random.Generator) -> None:
 
 def another_part(case: Case, name: str, rng: np.random.Generator) -> None:
     """A contribution that is signed, but is none of the release."""
-    part = recompute.said(case.peers[name], Part, int(rng.integers(1, 1 + len(case.rounds))))
+    part = case.peers[name].said(Part, int(rng.integers(1, 1 + len(case.rounds))))
     assert part is not None
     say(case.peers[name], replace(part, vector=rng.bytes(len(part.vector))))
 
 
 def another_commit(case: Case, name: str, rng: np.random.Generator) -> None:
-    commit = recompute.said(case.peers[name], Commit, int(rng.integers(1, 1 + len(case.rounds))))
+    commit = case.peers[name].said(Commit, int(rng.integers(1, 1 + len(case.rounds))))
     assert commit is not None
     say(case.peers[name], replace(commit, digest=rng.bytes(32)))
 
 
 def another_join(case: Case, name: str, rng: np.random.Generator) -> None:
-    join = recompute.said(case.peers[name], Join)
+    join = case.peers[name].said(Join)
     assert join is not None
     say(case.peers[name], replace(join, snapshot=rng.bytes(16)))
 
 
 def another_roster(case: Case, _name: str, _rng: np.random.Generator) -> None:
     peer = case.peers[case.report.origin]
-    roster = recompute.said(peer, Roster)
+    roster = peer.said(Roster)
     assert roster is not None
     say(peer, replace(roster, participants=roster.participants[:-1]))
 
@@ -579,7 +578,7 @@ def test_a_false_first_round_shows(mode: str) -> None:
     for _ in range(10):
         case, name = copied(honest(mode)), "node-1"
         (_, layout, noise, _), peer = case.rounds[0], case.peers[name]
-        commit, part = recompute.said(peer, Commit, 1), recompute.said(peer, Part, 1)
+        commit, part = peer.said(Commit, 1), peer.said(Part, 1)
         assert commit is not None
         assert part is not None
         masked = statements.unpack(part.vector)
@@ -682,20 +681,20 @@ def retell(kind: type[Any], number: int = 0, **changes: Any) -> Change:
     """Let a node have said something else, with its signature."""
 
     def change(_: Case, peer: SumPeer) -> None:
-        found: Any = recompute.said(peer, kind, number)
+        found: Any = peer.said(kind, number)
         say(peer, replace(found, **changes))
 
     return change
 
 
 def retold_epoch(_: Case, peer: SumPeer) -> None:
-    part = recompute.said(peer, Part, 1)
+    part = peer.said(Part, 1)
     assert part is not None
     say(peer, replace(part, epoch=part.epoch + 1))
 
 
 def lengthened(case: Case, peer: SumPeer) -> None:
-    part, commit = recompute.said(peer, Part, 1), recompute.said(peer, Commit, 1)
+    part, commit = peer.said(Part, 1), peer.said(Commit, 1)
     assert part is not None
     assert commit is not None
     vector = part.vector + bytes(8)
@@ -771,10 +770,7 @@ def unmasked(case: Case, _: SumPeer) -> None:
             [own_sums(case, name) + own_noise(case, name), np.zeros(CHECKS, dtype=np.uint64)]
         )
         words[:1] += np.uint64({0: 1, 1: 2**64 - 1}.get(k, 0))
-        commit, part = (
-            recompute.said(one, Commit, current.number),
-            recompute.said(one, Part, current.number),
-        )
+        commit, part = (one.said(Commit, current.number), one.said(Part, current.number))
         assert commit is not None
         assert part is not None
         vector = statements.pack(words)
@@ -788,10 +784,10 @@ def unmasked(case: Case, _: SumPeer) -> None:
 
 
 def with_one_key(case: Case, peer: SumPeer) -> None:
-    join = recompute.said(peer, Join)
+    join = peer.said(Join)
     assert join is not None
     for one in case.peers.values():
-        own = recompute.said(one, Join)
+        own = one.said(Join)
         assert own is not None
         say(one, replace(own, key=join.key))
 
@@ -947,7 +943,7 @@ def test_the_list_of_participants_by_a_site_that_takes_no_part(
 
 
 def roster_of(peer: SumPeer) -> Roster:
-    roster = recompute.said(peer, Roster)
+    roster = peer.said(Roster)
     assert roster is not None
     return roster
 

@@ -11,29 +11,25 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.errors import NetworkError
 from gosta.net.members import Trust
 from gosta.net.protocol import site, statements
-from gosta.net.protocol.messages import Signed
 from gosta.net.protocol.records import LogEntry
 from gosta.net.protocol.site import SumReport, SumSource
-from gosta.net.protocol.statements import AnyStatement, Join, Slot, Statement
+from gosta.net.protocol.statements import Join
 from gosta.net.protocol.sum_epoch import Contributor, Round, noise_context
 from gosta.net.protocol.sums import SumPeer
 from gosta.private import masks
 from gosta.private.noise import Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Words
 from gosta.sketches import StratumResult
 from gosta.sketches.comparison import exact_values
 
-Words = NDArray[np.uint64]
-Said = TypeVar("Said", bound=Statement)
 FALSE_ALARMS = 1e-9  # how often noise that has its law is said not to have it
 MOST_WORDS = 2.0**62  # larger numbers are no total
 STEEPEST = 0.5  # exp(STEEPEST · |noise| / standard deviation) has a mean for every law
@@ -85,7 +81,7 @@ class Release:
         return [self.unread.get(name, f"no journal of {name} is here") for name in self.absent]
 
     def joined_with_latest_list(self, name: str) -> bool:
-        join = said(self.here[name], Join)
+        join = self.here[name].said(Join)
         return (
             self.is_of(self.here[name])
             and join is not None
@@ -251,18 +247,6 @@ def _counted(total: bytes, bits: int) -> Words | None:
         and (np.rint(values) == values).all()
     )
     return values.astype(np.int64).view(np.uint64) if is_whole else None
-
-
-def said(peer: SumPeer, kind: type[Said], number: int = 0) -> Said | None:
-    """Return a statement that a node itself made in its last epoch, if its journal has it."""
-    found = peer.slots.get(Slot(str(kind.__struct_config__.tag), peer.name, number))
-    return found[1] if found is not None and isinstance(found[1], kind) else None
-
-
-def all_said(peer: SumPeer) -> list[tuple[Signed, AnyStatement]]:
-    """Return all that a node itself said in its last epoch."""
-    own = [found for slot, found in peer.slots.items() if slot.home == peer.name]
-    return [(peer.current.pool.statements[id], one) for id, one in own]
 
 
 def digest(vector: bytes) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.net.audit import recompute
 from gosta.net.audit.findings import Problems
@@ -14,10 +13,10 @@ from gosta.net.protocol import statements
 from gosta.net.protocol.statements import Commit, Join, Part, Refusal, Roster, Slot
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.deviations import CHECKS
-from gosta.private.sums import open_totals
+from gosta.private.noise import open_totals
+from gosta.runtime.arrays import Words
 from gosta.views import numbers
 
-Words = NDArray[np.uint64]
 FALSE_ALARMS = 1e-9  # how often random masks are said not to be random
 
 
@@ -40,22 +39,20 @@ def check_statements(release: Release, problems: Problems) -> str:
     _check_keys(joined, problems)
     for number in range(1, 1 + release.round_count):
         _check_round(release, number, joined, problems)
-    found = sum(
-        recompute.said(peer, Part, release.round_count) is not None for peer in joined.values()
-    )
+    found = sum(peer.said(Part, release.round_count) is not None for peer in joined.values())
     return f"{numbers.count(found, 'contribution')} of {len(release.report.participants)} sites"
 
 
 def _check_own(release: Release, peer: SumPeer, problems: Problems) -> None:
     """Check what a participant itself said, as its journal has it."""
-    join = recompute.said(peer, Join)
+    join = peer.said(Join)
     if join is None:
         problems.unknown.append(f"{peer.name} no longer has what it said when it joined")
         return
     _check_signatures(release, peer, join, problems)
     if not join.key or join.snapshot != release.tags[peer.name]:
         problems.wrong.append(f"{peer.name} joined with other rows than those reported")
-    if recompute.said(peer, Refusal) is not None:
+    if peer.said(Refusal) is not None:
         problems.wrong.append(f"{peer.name} refused to contribute")
 
 
@@ -63,7 +60,7 @@ def _check_signatures(
     release: Release, peer: SumPeer, join: Join | None, problems: Problems
 ) -> None:
     has_same_keys = join is not None and join.list_digest == release.trust.list_digest
-    for signed, one in recompute.all_said(peer):
+    for signed, one in peer.all_said():
         if not statements.verify(signed, peer.name, peer.identity.network, release.trust):
             what = f"{one.__struct_config__.tag} of {peer.name} is not signed with its key"
             (problems.wrong if has_same_keys else problems.unknown).append(what)
@@ -75,14 +72,12 @@ def _check_origin(release: Release, joined: Mapping[str, SumPeer], problems: Pro
     """Compare the list of participants with what these say, also if the site that made it takes no part."""
     name = release.report.origin
     origin = release.peers.get(name)
-    roster = (
-        recompute.said(origin, Roster) if origin is not None and release.is_of(origin) else None
-    )
+    roster = origin.said(Roster) if origin is not None and release.is_of(origin) else None
     if origin is None or roster is None:
         problems.unknown.append(f"the list of participants, which {name} has signed, is not here")
         return
     if name not in joined:
-        _check_signatures(release, origin, recompute.said(origin, Join), problems)
+        _check_signatures(release, origin, origin.said(Join), problems)
     ids, id = dict(roster.participants), origin.slots[roster.slot][0]
     if tuple(ids) != release.report.participants:
         problems.wrong.append(f"{name} signed a list of other participants")
@@ -90,13 +85,13 @@ def _check_origin(release: Release, joined: Mapping[str, SumPeer], problems: Pro
         held = peer.slots.get(Slot("join", one))
         if held is not None and ids.get(one) != held[0]:
             problems.wrong.append(f"{one} joined otherwise than in the list of participants")
-        part = recompute.said(peer, Part, 1)
+        part = peer.said(Part, 1)
         if part is not None and part.roster != id:
             problems.wrong.append(f"{one} contributed to another list of participants")
 
 
 def _check_keys(joined: Mapping[str, SumPeer], problems: Problems) -> None:
-    joins = [join for peer in joined.values() if (join := recompute.said(peer, Join)) is not None]
+    joins = [join for peer in joined.values() if (join := peer.said(Join)) is not None]
     if len({join.key for join in joins}) < len(joins):
         problems.wrong.append("several sites joined with the same key")
 
@@ -106,7 +101,7 @@ def _check_round(
 ) -> None:
     parts, commits = dict[str, Part](), dict[str, bytes]()
     for name, peer in joined.items():
-        commit, part = recompute.said(peer, Commit, number), recompute.said(peer, Part, number)
+        commit, part = peer.said(Commit, number), peer.said(Part, number)
         if commit is None or part is None:
             problems.unknown.append(f"{name} no longer has its contribution to round {number}")
             continue

@@ -188,7 +188,7 @@ def _compare_reports(release: Release, peer: SumPeer, own: SumReport, problems: 
     fields += ["results"] * (same_results is False)
     problems.wrong += [f"another {', '.join(fields)} at {name}"] if fields else []
     problems.unknown += [f"the last digits of the results at {name}"] * (same_results is None)
-    members, join = peer.trust.members, recompute.said(peer, Join)
+    members, join = peer.trust.members, peer.said(Join)
     is_same_list = join is not None and join.list_digest == peer.trust.list_digest
     left_out = [
         one for one in own.left_out if is_same_list or one in members
@@ -494,7 +494,7 @@ def _check_min_cell(release: Release, problems: Problems) -> None:
     asked, count = [], len(release.report.participants)
     problems.unknown += [f"the least cell that {name} asks for" for name in release.absent]
     for name, peer in release.here.items():
-        join = recompute.said(peer, Join) if release.is_of(peer) else None
+        join = peer.said(Join) if release.is_of(peer) else None
         if join is None:
             problems.unknown.append(f"the least cell that {name} asked for")
             continue

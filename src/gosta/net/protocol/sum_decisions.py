@@ -14,11 +14,11 @@ from typing import NamedTuple
 from gosta.net.members import Trust
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import NO_EPOCH, EpochPeer, Identity, Moment
-from gosta.net.protocol.messages import Announcement
+from gosta.net.protocol.messages import Announcement, Signed
 from gosta.net.protocol.records import Deviation, LogEntry
 from gosta.net.protocol.site import SumReport, SumSource
 from gosta.net.protocol.statements import AnyStatement, Join, Roster, Slot
-from gosta.net.protocol.sum_epoch import Round, SumEpoch
+from gosta.net.protocol.sum_epoch import Round, Said, SumEpoch
 from gosta.net.protocol.sum_memory import Choice, Memory
 from gosta.private import masks, policy
 from gosta.private.accounting import Spent
@@ -85,6 +85,15 @@ class SumSite(EpochPeer):
     def slots(self) -> Mapping[Slot, tuple[bytes, AnyStatement]]:
         """The statements of the epoch, by what they are about."""
         return self.current.slots
+
+    def said(self, kind: type[Said], number: int = 0) -> Said | None:
+        """Return a statement of this node itself; those of rounds have the round's number."""
+        return self.current.said(kind, self.name, number)
+
+    def all_said(self) -> list[tuple[Signed, AnyStatement]]:
+        """Return all that this node itself said in the epoch."""
+        own = [found for found in self.slots.values() if found[1].home == self.name]
+        return [(self.current.pool.statements[id], one) for id, one in own]
 
     @property
     def rows(self) -> RowSnapshot | None:

@@ -14,13 +14,11 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from gosta.net.addresses import NAME_PATTERN
 from gosta.net.members import Trust
 from gosta.net.protocol import statements
 from gosta.net.protocol.messages import Announcement, Rejected, Signed
-from gosta.net.protocol.pool import Pool
 from gosta.net.protocol.site import SumSource, largest_rows
 from gosta.net.protocol.statements import (
     AnyStatement,
@@ -29,6 +27,7 @@ from gosta.net.protocol.statements import (
     Nonce,
     Opening,
     Part,
+    Pool,
     Refusal,
     Roster,
     Slot,
@@ -36,12 +35,11 @@ from gosta.net.protocol.statements import (
 )
 from gosta.private import deviations, masks
 from gosta.private.deviations import CHECKS, PAD_REACH, Deviations
-from gosta.private.noise import NO_NOISE, Noise, choose_noise, draw
+from gosta.private.noise import NO_NOISE, Noise, choose_noise, draw, open_totals, site_vector
 from gosta.private.snapshots import RowSnapshot
-from gosta.private.sums import open_totals, site_vector
+from gosta.runtime.arrays import Booleans, Floats, Words
 from gosta.sketches import Layout
 
-Words = NDArray[np.uint64]
 Said = TypeVar("Said", bound=Statement)
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -60,7 +58,7 @@ class Total(NamedTuple):
 
     round: Round
     vector: Words
-    totals: NDArray[np.float64]
+    totals: Floats
 
 
 class SumEpoch:
@@ -335,7 +333,7 @@ class SumEpoch:
         low, high = (math.ceil(end * 2.0**noise.bits) for end in ends)
         return low, min(high, deviations.LARGEST_SUM)
 
-    def _halves(self, round_: Round) -> NDArray[np.bool_]:
+    def _halves(self, round_: Round) -> Booleans:
         """Return the halves, which follow from all contributions: nobody can choose them after it has committed."""
         content = b"".join(statements.pack(vector) for vector in self.vectors(round_).values())
         return deviations.choose_halves(hashlib.sha256(content).digest(), round_.layout.size)

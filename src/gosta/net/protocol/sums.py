@@ -138,12 +138,9 @@ class SumPeer(SumSite):
                 self.current.key = b""  # nothing can be opened with it any more
 
     def snapshot(self) -> bytes:
-        epoch = self.current
-        own = [
-            epoch.pool.statements[id] for id, one in self.slots.values() if one.home == self.name
-        ]
+        epoch, own = self.current, tuple(signed for signed, _ in self.all_said())
         report = b"" if self.report is None else _encode(self.report)
-        state = self.announcement, epoch.key, tuple(own), epoch.suppressed, self.memory, report
+        state = self.announcement, epoch.key, own, epoch.suppressed, self.memory, report
         return _encode(Snapshot(*state))
 
     def restore(self, snapshot: bytes | None, records: Sequence[Record]) -> None:
@@ -494,7 +491,7 @@ class SumPeer(SumSite):
 
     def _show_part(self, round_: Round, now: Moment, connected: Collection[str]) -> Step:
         epoch, rows = self.current, self.rows
-        commit = epoch.said(Commit, self.name, round_.number)
+        commit = self.said(Commit, round_.number)
         assert commit is not None
         verdict = self._verdict(round_, now)
         vector = b"" if rows is None else self._part(round_, rows)
