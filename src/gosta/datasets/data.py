@@ -7,27 +7,23 @@ import dataclasses
 import datetime as dt
 import math
 import re
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.datasets.columns import Columns, as_column
 from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime.arrays import Booleans, Floats
-from gosta.runtime.extras import require
 from gosta.views import html
-
-Columns = Mapping[str, NDArray[Any]]
 
 DATE_HINT = "turn them into numbers first, such as days since a fixed day, or select other columns"
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}( .*)?")
 EXACT_INTEGERS = 2**53  # below it, floats have all whole numbers
-FLAT_HINT = "a column is a flat list of values"
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
@@ -399,83 +395,6 @@ class Data:
             "negative": others,
             "positive_was_given": positive is not None,
         }
-
-
-def as_column(name: str, values: Any) -> NDArray[Any]:
-    """Return one column as a plain array; missing values of pandas or a mask become None or NaN."""
-    pandas, kind = sys.modules.get("pandas"), np.dtype(object)
-    if pandas is not None and isinstance(
-        values, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray
-    ):
-        values = pandas.Series(values)
-        if pandas.api.types.is_numeric_dtype(values.dtype) and values.dtype.kind != "c":
-            missing = values.isna().any()
-            values = (
-                values.to_numpy(dtype=np.float64, na_value=np.nan) if missing else values.to_numpy()
-            )
-        elif not pandas.api.types.is_datetime64_any_dtype(values.dtype):
-            if getattr(values.dtype, "ordered", False):
-                kind = np.dtype(object, metadata={"order": list(values.dtype.categories)})
-            values = values.to_numpy(dtype=object)
-    elif isinstance(values, np.ma.MaskedArray):
-        values, mask = values.data, np.ma.getmaskarray(values)
-        if mask.any():
-            values = values.astype(object)
-            values[mask] = None
-    elif is_arrow(values):
-        order = _order(values)
-        values = _from_arrow(values)
-        if order:
-            kind = np.dtype(object, metadata={"order": order})
-            values = values.astype(kind)
-    try:
-        array: Any = np.asarray(values)
-    except ValueError:
-        raise DataError(
-            f"column {name!r} has values of different lengths", remedy=FLAT_HINT
-        ) from None
-    if array.ndim != 1:
-        raise DataError(f"column {name!r} has shape {array.shape}", remedy=FLAT_HINT)
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8", "replace")
-    if array.dtype == object and pandas is not None:
-        array = array.astype(kind)
-        array[pandas.isna(array)] = None
-    return cast("NDArray[Any]", array)
-
-
-def is_arrow(values: Any) -> bool:
-    """Return whether an object has Arrow's interface, as Arrow's own tables and columns have and those of polars."""
-    return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-
-
-def _order(column: Any) -> list[Any]:
-    """Return the categories of an ordered column in their order: of Arrow's dictionaries, of an Enum of polars."""
-    dtype: Any = getattr(column, "dtype", None)
-    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
-        return list(dtype.categories)
-    kind = getattr(column, "type", None)
-    if not getattr(kind, "ordered", False):
-        return []
-    chunks = getattr(column, "chunks", [column])
-    return list(dict.fromkeys(value for chunk in chunks for value in chunk.dictionary.to_pylist()))
-
-
-def _from_arrow(column: Any) -> NDArray[Any]:
-    pa = require("pyarrow", "data", "reading Arrow columns")
-    column = pa.chunked_array(
-        column if hasattr(column, "__arrow_c_stream__") else [pa.array(column)]
-    )
-    try:
-        if pa.types.is_dictionary(
-            column.type
-        ):  # to_numpy would take missing values for the last one
-            column = column.cast(column.type.value_type)
-        return np.asarray(column.to_numpy(), dtype=float if pa.types.is_null(column.type) else None)
-    except pa.ArrowNotImplementedError:  # types that Arrow cannot convert to an array, Python can
-        values = np.empty(len(column), dtype=object)
-        values[:] = column.to_pylist()
-        return values
 
 
 def _number(value: Any, column: str, row: int) -> float:

@@ -1,4 +1,4 @@
-"""Readers of users' files: CSV, Parquet and .npy here, Excel, Feather and JSON lines in `tables`; folders of them."""
+"""Readers of users' files: CSV, Parquet, Feather, JSON lines, Excel and arrays of numpy."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import csv
 import difflib
 import gzip
 import io
+import json
 import math
+import warnings
+import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets import tables
-from gosta.datasets.tables import (
-    DEFAULT,
+from gosta.datasets.columns import (
     MISSING,
     Columns,
-    Format,
-    Table,
-    first_line_doubts,
+    from_array,
     from_arrow,
-    has_names,
-    named,
+    from_text,
+    from_values,
+    with_point,
 )
-from gosta.errors import DataError, FormatError, InputError
+from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import is_installed, require
 
@@ -40,7 +40,96 @@ MAX_PLAIN_BYTES = 1 << 20  # up to this size, the csv module is done before Arro
 BYTES_PER_CELL = 32  # in Arrow, in numpy, and in what a statistic is computed from
 BYTES_PER_PLAIN_CELL = 100  # the same with Python's strings
 WRONG_WIDTH = "{}, line {}: {} values where {} are expected"
-TRUE, FALSE = frozenset(["1", "True", "TRUE", "true"]), frozenset(["0", "False", "FALSE", "false"])
+BYTES_PER_EXCEL_BYTE = 20  # of memory for a byte of a sheet's XML
+BYTES_PER_JSON_BYTE = 8  # of memory for a byte of JSON lines
+MOST_COMPARED = 100_000  # values of a column that are compared with its name
+
+
+class Table(NamedTuple):
+    """The content of a file."""
+
+    columns: Columns
+    # whether its first line was taken for names; None: the format says so itself
+    has_header: bool | None = None
+    doubts: tuple[str, ...] = ()  # about how it was read, each with the way out
+
+
+class Format(NamedTuple):
+    """How files are to be read, where their content does not say it."""
+
+    # between values; None: the one of comma, semicolon, tab and bar that gives most columns
+    sep: str | None = None
+    decimal: str = "."  # sign of decimals
+    encoding: str = "utf-8"
+    header: str = "auto"  # whether the first line holds names: yes, no, or auto (no, if it holds numbers only)
+    sheet: str | None = None  # of an Excel file; None: the first
+
+    def options(self) -> list[str]:
+        """Return the names of those that are not the default."""
+        return [
+            name for name, default in DEFAULT._asdict().items() if getattr(self, name) != default
+        ]
+
+    def check(self) -> Format:
+        """Return it if all values are possible."""
+        if self.sep is not None and (
+            len(self.sep) != 1 or self.sep in '"\r\n' or self.sep == self.decimal
+        ):
+            raise InputError(
+                f"sep = {self.sep!r} must be one character, not a quote nor the decimal sign {self.decimal!r}"
+            )
+        if self.decimal not in (".", ","):
+            raise InputError(f"decimal = {self.decimal!r} must be . or ,")
+        if self.header not in ("auto", "yes", "no"):
+            raise InputError(f"header = {self.header!r} must be yes, no or auto")
+        try:
+            "".encode(self.encoding)
+            codecs.lookup(self.encoding)
+        except (LookupError, ValueError):
+            raise InputError(
+                f"encoding = {self.encoding!r} is not known; utf-8, utf-16, latin-1, cp1252 are"
+            ) from None
+        return self
+
+
+DEFAULT = Format()
+
+
+def has_names(path: Path, first: Sequence[object], given: Format) -> bool:
+    """Return whether a first line (numbers, text, None where a value is missing) holds the names of the columns."""
+    present = [value for value in first if value is not None]
+    if given.header == "yes" and not present:
+        raise FormatError(f"{path} has no names in its first line", "leave out", "header", "yes")
+    if given.header != "auto":
+        return given.header == "yes"
+    return not present or not all(isinstance(value, int | float) for value in present)
+
+
+def first_line_doubts(first: Sequence[object], given: Format) -> tuple[str, ...]:
+    """Return the doubt about a first line of numbers that was taken for data, unless the user said so."""
+    if given.header != "auto":
+        return ()
+    shown = shorten([str(value) for value in first], 4)
+    return (
+        f"the first line ({shown}) holds numbers only and is taken for data; say --header no, or yes for names",
+    )
+
+
+def named(columns: Columns, has_header: bool, doubts: tuple[str, ...], given: Format) -> Table:
+    """Return a table, with a doubt if the names of its columns look like a row of data."""
+    if has_header and given.header == "auto":
+        for name, values in columns.items():
+            is_number = name.replace(".", "", 1).removeprefix("-").isdecimal()
+            if is_number or _has_text(values, name):
+                why = "is a number" if is_number else "is also a value below it"
+                line = f"the first line is taken for names, though {name!r} {why}; say --header yes, or no for data"
+                return Table(columns, has_header, (*doubts, line))
+    return Table(columns, has_header, doubts)
+
+
+def _has_text(values: NDArray[Any], text: str) -> bool:
+    """Return whether a text is among the values of a column: of a long one, among the first."""
+    return values.dtype.kind == "O" and text in values[:MOST_COMPARED].tolist()
 
 
 def _guess(path: Path) -> str:
@@ -133,48 +222,10 @@ def _parse_plain(path: Path, file: BinaryIO, header: Header, decimal: str) -> Co
         raise DataError(f"cannot read {path}: line {reader.line_num}: {error}") from error
     columns = zip(*rows, strict=True) if rows else ((),) * len(header.names)
     return {
-        name: _infer(values, decimal)
+        name: from_text(values, decimal)
         for name, values in zip(header.names, columns, strict=True)
         if name
     }
-
-
-def _infer(values: tuple[str, ...], decimal: str = ".") -> NDArray[Any]:
-    """Return a column as integers, booleans, floats or text, the first that fits all values."""
-    present = [value for value in values if value not in MISSING]
-    has_missing = len(present) < len(values)
-    array = np.empty(len(values), dtype=object)
-    with contextlib.suppress(ValueError):
-        if not any("_" in value for value in present):  # which Python allows in numbers
-            numbers = [
-                np.nan if value in MISSING else float(with_point(value, decimal))
-                for value in values
-            ]
-            floats = np.array(numbers, dtype=np.float64)
-            if not has_missing and all(
-                value.strip().removeprefix("-").isdecimal() for value in present
-            ):
-                with contextlib.suppress(OverflowError):
-                    return np.array([int(value) for value in present], dtype=np.int64)
-            return floats
-    if set(present) <= TRUE | FALSE:
-        array[:] = [None if value in MISSING else value in TRUE for value in values]
-        return array if has_missing else array.astype(np.bool_)
-    array[:] = [None if value in MISSING else value for value in values]
-    try:
-        "".join(present).encode()
-    except (
-        UnicodeEncodeError
-    ):  # some bytes are not UTF-8: the column holds bytes, which only matters if it is used
-        array[:] = [
-            None if value is None else value.encode("utf-8", "surrogateescape") for value in array
-        ]
-    return array
-
-
-def with_point(value: str, decimal: str) -> str:
-    """Return a number as Python writes it; with another decimal sign, a point is none."""
-    return value if decimal == "." else value.replace(".", "?").replace(decimal, ".")
 
 
 def _parse_with_arrow(path: Path, file: BinaryIO, header: Header, decimal: str) -> Columns:
@@ -243,31 +294,6 @@ def read_npy(path: Path, _: Format) -> Table:
         ) from error
     machine.require_memory(3 * stored.nbytes, f"reading {path}")
     return Table(from_array(np.array(stored), str(path)))
-
-
-Reader = Callable[[Path, Format], Table]
-TEXT = ("sep", "decimal", "encoding", "header")
-# By suffix: the reader, and the fields of `Format` that it heeds.
-READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz"), (read_csv, TEXT)),
-    ".parquet": (read_parquet, ()),
-    **dict.fromkeys((".feather", ".arrow"), (tables.read_feather, ())),
-    **dict.fromkeys((".jsonl", ".ndjson"), (tables.read_json_lines, ())),
-    ".xlsx": (tables.read_excel, ("header", "sheet")),
-    ".npy": (read_npy, ()),
-}
-
-
-def from_array(array: NDArray[Any], name: str) -> Columns:
-    """Return the columns of an array: fields by their names, others numbered from 0."""
-    if array.dtype.names and array.ndim == 1:
-        return {field: array[field] for field in array.dtype.names}
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2 or array.dtype.kind not in "biufOUS":
-        found = f"an array of {array.dtype} with shape {array.shape}"
-        raise DataError(f"{name} is {found}; rows × columns of numbers are needed")
-    return {str(k): array[:, k] for k in range(array.shape[1])}
 
 
 def _open(path: Path, encoding: str) -> BinaryIO:
@@ -343,3 +369,113 @@ def _first_record(text: str, separator: str) -> tuple[list[str], int]:
         return [value.strip() for value in next(reader, [])], reader.line_num
     except csv.Error:  # quotes that do not end, or not where a value does
         return [], 0
+
+
+def read_feather(path: Path, _: Format) -> Table:
+    """Read a Feather or Arrow file."""
+    ipc = require("pyarrow.ipc", "data", "reading a Feather file")
+    import pyarrow as pa
+
+    machine.require_memory(3 * path.stat().st_size, f"reading {path}")
+    try:
+        with pa.OSFile(str(path)) as file:
+            return Table(from_arrow(ipc.open_file(file).read_all()))
+    except pa.ArrowInvalid as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+
+
+def read_json_lines(path: Path, _: Format) -> Table:
+    """Read one JSON object a line; keys that a line lacks are missing values."""
+    machine.require_memory(BYTES_PER_JSON_BYTE * path.stat().st_size, f"reading {path}")
+    records: list[dict[str, Any]] = []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                raise DataError(f"cannot read {path}: line {number} is not JSON: {error}") from None
+            if not isinstance(record, dict):
+                raise DataError(
+                    f'cannot read {path}: line {number} is not an object such as {{"age": 61}}'
+                )
+            records.append(record)
+    names = dict.fromkeys(name for record in records for name in record)
+    return Table({name: from_values(record.get(name) for record in records) for name in names})
+
+
+def read_excel(path: Path, given: Format) -> Table:
+    """Read a sheet of an Excel file: values, not formulas; empty rows are skipped."""
+    openpyxl = require("openpyxl", "excel", "reading an Excel file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(
+                entry.file_size for entry in archive.infolist() if entry.filename.endswith(".xml")
+            )
+        machine.require_memory(BYTES_PER_EXCEL_BYTE * size, f"reading {path}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+            try:
+                names = book.sheetnames
+                if given.sheet is not None and given.sheet not in names:
+                    raise unknown(f"sheet of {path}", given.sheet, names)
+                sheet = given.sheet or names[0]
+                rows = [
+                    list(row)
+                    for row in book[sheet].iter_rows(values_only=True)
+                    if any(v is not None for v in row)
+                ]
+            finally:
+                book.close()
+    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise DataError(f"cannot read {path}: it is no Excel file (.xlsx): {error}") from None
+    doubts: tuple[str, ...] = ()
+    if len(names) > 1 and given.sheet is None:
+        if len(rows) < 2:
+            others = shorten(names[1:])
+            raise DataError(
+                f"{path} has no rows in its first sheet, {sheet!r}; name another with --sheet: {others}"
+            )
+        doubts = (
+            f"the sheet {sheet!r} is read, the first of {shorten(names)}; name one with --sheet",
+        )
+    return _from_rows(path, rows, given, doubts)
+
+
+def _from_rows(path: Path, rows: list[list[Any]], given: Format, doubts: tuple[str, ...]) -> Table:
+    width = max(
+        (k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0
+    )
+    if not width:
+        raise DataError(f"{path} is empty")
+    rows = [row[:width] + [None] * (width - len(row)) for row in rows]
+    first = [str(value).strip() if value is not None else "" for value in rows[0]]
+    if not has_names(path, rows[0], given):
+        names, doubts = [str(k) for k in range(width)], (*doubts, *first_line_doubts(first, given))
+        columns = dict(zip(names, map(from_values, zip(*rows, strict=True)), strict=True))
+        return Table(columns, False, doubts)
+    repeated = [name for name in first if name and first.count(name) > 1]
+    if repeated:
+        raise DataError(f"{path} has more than one column called {repeated[0]!r}")
+    values = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * width
+    columns = {
+        name: from_values(column) for name, column in zip(first, values, strict=True) if name
+    }
+    return named(columns, True, doubts, given)
+
+
+Reader = Callable[[Path, Format], Table]
+TEXT = ("sep", "decimal", "encoding", "header")
+# By suffix: the reader, and the fields of `Format` that it heeds.
+READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz"), (read_csv, TEXT)),
+    ".parquet": (read_parquet, ()),
+    **dict.fromkeys((".feather", ".arrow"), (read_feather, ())),
+    **dict.fromkeys((".jsonl", ".ndjson"), (read_json_lines, ())),
+    ".xlsx": (read_excel, ("header", "sheet")),
+    ".npy": (read_npy, ()),
+}

@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
     >>> f"{found:.3f}", round(found, 3)
     ('0.963', 0.963)
     >>> found.n, found.columns[-1], found.assumed["positive"]
-    (569, 'diagnosis', 'benign')
+    (569, 'diagnosis', 'malignant')
     """
 
     # Of the statistic over the rows: a number, or an array of several; None: see `reason`.

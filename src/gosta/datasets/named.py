@@ -1,18 +1,20 @@
-"""Real data sets, read from files inside installed packages."""
+"""Data sets by name: real ones from files inside installed packages, and synthetic ones drawn from a seed."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import DataError
 from gosta.runtime import machine
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import missing, require
 from gosta.runtime.files import cache_folder
 
@@ -174,3 +176,75 @@ def _lines(path: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     return [line for line in text.splitlines() if line.strip()]
+
+
+def two_gaussians(n: int, seed: int) -> Data:
+    """Draw half the rows around 0, half around 1 in each of two dimensions: AUC Φ(1) ≈ 0.841 along the diagonal."""
+    rng = np.random.default_rng(seed)
+    label = np.arange(n) % 2
+    return _plane("two-gaussians", rng.normal(size=(n, 2)) + label[:, None], label)
+
+
+def clusters(n: int, seed: int) -> Data:
+    """Draw five round clouds of unit width with centres drawn over a 20 × 20 square."""
+    rng = np.random.default_rng(seed)
+    centres, label = rng.uniform(0, 20, size=(5, 2)), rng.integers(0, 5, n)
+    return _plane("clusters", rng.normal(size=(n, 2)) + centres[label], label)
+
+
+def lognormal(n: int, seed: int) -> Data:
+    """Draw incomes: exp of a standard normal number, Gini index erf(1/2) ≈ 0.5205."""
+    return Data("lognormal", {"income": np.random.default_rng(seed).lognormal(size=n)})
+
+
+def survival(n: int, seed: int) -> Data:
+    """Draw exponential lifetimes at rate exp(score), censored at exponential times of rate one half."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(size=n)
+    life, end = rng.exponential(np.exp(-score)), rng.exponential(2.0, size=n)
+    columns = {"time": np.minimum(life, end), "event": (life <= end).astype(int), "score": score}
+    return Data("survival", columns, score="score", default_columns=("time", "score"))
+
+
+def _plane(name: str, x: Floats, label: Integers) -> Data:
+    return Data(
+        name,
+        {"x": x[:, 0], "y": x[:, 1], "label": label},
+        label="label",
+        default_columns=("x", "y"),
+    )
+
+
+class Entry(NamedTuple):
+    """A data set in the registry: its rows and columns in a few words, and the function that loads or draws it."""
+
+    content: str
+    make: Callable[..., Data]
+    # arguments of `make`: an optional file of the user's, or n and seed
+    takes: Literal["", "path", "size"] = ""
+
+    @property
+    def summary(self) -> str:
+        """One line on its content and where it comes from."""
+        origins = {
+            "": "",
+            "path": " (the paper's; pip install 'gosta[paper]')",
+            "size": " (drawn from n and seed)",
+        }
+        return self.content + origins[self.takes]
+
+
+DATASETS = {
+    "breast-cancer": Entry("569 tumours, 30 measurements each, benign or malignant", breast_cancer),
+    "iris": Entry("150 flowers of 3 species, 4 lengths each", iris),
+    "wine": Entry("178 wines of 3 cultivars, 13 chemical measurements each", wine),
+    "digits": Entry("1797 handwritten digits, 64 grey values each", digits),
+    "wine-quality-red": Entry(
+        "1599 red wines, 11 measurements and a mark", wine_quality_red, "path"
+    ),
+    "svmguide3": Entry("1260 rows of 21 features in two classes", svmguide3, "path"),
+    "two-gaussians": Entry("two overlapping classes in the plane", two_gaussians, "size"),
+    "clusters": Entry("five round clusters in the plane", clusters, "size"),
+    "lognormal": Entry("incomes, one column", lognormal, "size"),
+    "survival": Entry("lifetimes, partly censored, and a risk score", survival, "size"),
+}
