@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches import Layout
+from gosta.sketches.layout import Layout
 
 DIGEST_BYTES = 8  # of a row: two of 100,000 rows agree by chance once in 4 billion files
 ROWS, PEOPLE = " rows", " people"  # after the fingerprint of a block: whose digests these are

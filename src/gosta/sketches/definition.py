@@ -18,8 +18,7 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import InputError, shorten
 from gosta.runtime.arrays import Booleans, Floats, Integers
-from gosta.statistics import STATISTICS
-from gosta.statistics.definition import Encoder, Options
+from gosta.statistics.definition import STATISTICS, Encoder, Options
 
 # More rows than any network has; larger totals are not sums of features. Sums with a wrong mask are
 # random numbers of 64 bits, 24 of them after the point: one in 256 is not larger than this.

@@ -21,7 +21,6 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, unknown
 from gosta.runtime import pickling
 from gosta.runtime.arrays import Booleans, Floats
-from gosta.statistics import encode as encoders
 from gosta.views import html, numbers
 
 Observation = Sequence[float]
@@ -338,6 +337,11 @@ class Statistic:
         return x  # some rows are not complete, and the others will be encoded again
 
 
+def features(data: Data) -> Floats:
+    """Encode a row as all its feature columns."""
+    return data.to_floats(data.features)
+
+
 @overload
 def statistic(kernel: Kernel) -> Statistic: ...
 @overload
@@ -348,7 +352,7 @@ def statistic(
     kernel: Kernel | None = None,
     *,
     name: str | None = None,
-    encode: Encoder = encoders.features,
+    encode: Encoder = features,
     **parts: Any,
 ) -> Statistic | Callable[[Kernel], Statistic]:
     """Make a statistic from a plain function of two observations, and register it by its name.

@@ -11,6 +11,7 @@ from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.runtime.arrays import Booleans, Floats, project
+from gosta.statistics.definition import features as features
 
 ROUNDING = 1e-10  # relative, of sums of weights
 # of values that are divided by the bandwidth: six digits of their differences are left
@@ -35,11 +36,6 @@ def positive_value(data: Data) -> Floats:
 def pair(data: Data) -> Floats:
     """Encode a row as two numbers."""
     return data.columns_for("first", "second")
-
-
-def features(data: Data) -> Floats:
-    """Encode a row as all its feature columns."""
-    return data.to_floats(data.features)
 
 
 def two_parts(data: Data, split: int = 1) -> Floats:

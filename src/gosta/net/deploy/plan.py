@@ -25,7 +25,8 @@ from gosta.net.node.rows import layout_of
 from gosta.private.noise import choose_noise
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.arrays import Floats, Integers
-from gosta.sketches import Layout, check_columns
+from gosta.sketches.layout import Layout
+from gosta.sketches.layout_builder import check_columns
 from gosta.statistics import references
 from gosta.statistics.definition import Statistic
 from gosta.statistics.joint import Member, check_options, choose, why_no_interval

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from gosta.datasets import Data
 from gosta.net.config import Task
 from gosta.runtime.arrays import Floats, Integers
-from gosta.sketches import make_layout
 from gosta.sketches.layout import Part
+from gosta.sketches.layout_builder import make_layout
 
 STEPS_IN_RANGE = 20  # steps between the ends of a rounded range, at most
 ROOM = (

@@ -22,7 +22,8 @@ from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
-from gosta.sketches import Layout, make_layout
+from gosta.sketches.layout import Layout
+from gosta.sketches.layout_builder import make_layout
 from gosta.statistics.definition import Statistic
 from gosta.statistics.joint import Member, choose, encode
 from gosta.statistics.references import parse_references
