@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from gosta.datasets.tables import Format
+from gosta.datasets.files import Format
 from gosta.errors import DataError, InputError, shorten
 from gosta.net.addresses import check_address, check_name, parse_proxy
 from gosta.net.limits import MAX_ROW_NUMBERS, SECONDS_PER_EPOCH

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gosta import graphs
-from gosta.datasets.tables import Format
+from gosta.datasets.files import Format
 from gosta.errors import DataError, InputError, NetworkError
 from gosta.net import addresses, config, members
 from gosta.net.addresses import FIRST_PORT, OUTBOUND, Address

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from gosta.datasets.tables import Format
+from gosta.datasets.files import Format
 from gosta.errors import DataError, InputError, NetworkError, unknown
 from gosta.net import addresses, config, members
 from gosta.net.addresses import FIRST_PORT, OUTBOUND, Address

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
-from gosta.datasets.tables import DEFAULT, Format
+from gosta.datasets.files import DEFAULT, Format
 from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROW_VALUE
