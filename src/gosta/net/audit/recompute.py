@@ -27,8 +27,8 @@ from gosta.private import masks
 from gosta.private.noise import Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
 from gosta.runtime.arrays import Floats, Words
-from gosta.sketches import StratumResult
 from gosta.sketches.comparison import exact_values
+from gosta.sketches.layout import StratumResult
 
 FALSE_ALARMS = 1e-9  # how often noise that has its law is said not to have it
 MOST_WORDS = 2.0**62  # larger numbers are no total

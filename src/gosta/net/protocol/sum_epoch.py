@@ -38,7 +38,7 @@ from gosta.private.deviations import CHECKS, PAD_REACH, Deviations
 from gosta.private.noise import NO_NOISE, Noise, choose_noise, draw, open_totals, site_vector
 from gosta.private.snapshots import RowSnapshot
 from gosta.runtime.arrays import Booleans, Floats, Words
-from gosta.sketches import Layout
+from gosta.sketches.layout import Layout
 
 Said = TypeVar("Said", bound=Statement)
 _encode = msgspec.msgpack.Encoder().encode
