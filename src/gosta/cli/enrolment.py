@@ -46,7 +46,7 @@ def request(
     """Make a key, which stays here, and a request for the network's coordinator."""
     from gosta.net.addresses import OUTBOUND
     from gosta.net.deploy import bundles, enrolment, summary
-    from gosta.net.deploy.network import NodeFolder
+    from gosta.net.deploy.node_folder import NodeFolder
 
     invited = bundles.read(invitation, bundles.Invitation)
     node = NodeFolder(folder)

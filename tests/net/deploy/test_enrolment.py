@@ -25,7 +25,7 @@ from gosta.net.config import read_node
 from gosta.net.deploy import authority, bundles, certificates, enrolment, plan
 from gosta.net.deploy.authority import Passphrase
 from gosta.net.deploy.bundles import Bundle, Invitation, Request
-from gosta.net.deploy.network import Network, neighbours_of
+from gosta.net.deploy.network import Network, links_of
 from gosta.net.members import read_keyring, read_list
 from gosta.net.node.credentials import load_credentials
 from gosta.net.transport.tls import load_certificate
@@ -651,7 +651,7 @@ def test_later_sites_get_the_neighbours_with_the_fewest(tmp_path: Path) -> None:
     enrolment.sign(tmp_path / "net", requests[:8])
     enrolment.sign(tmp_path / "net", requests[8:])
     network = Network.read(tmp_path / "net").config
-    degrees = [len(neighbours_of(network, name)) for name in network.nodes]
+    degrees = [len(links_of(network, name).neighbours) for name in network.nodes]
     assert min(degrees) >= 2
     assert Network.read(tmp_path / "net").add(port=ports.free()).name == "node-12"
     assert (

@@ -13,7 +13,8 @@ from sum_network import SumNetwork
 
 from gosta.net import members
 from gosta.net.deploy import authority
-from gosta.net.deploy.network import Network, NodeFolder
+from gosta.net.deploy.network import Network
+from gosta.net.deploy.node_folder import NodeFolder
 from gosta.net.members import MEMBERS_FILE, MemberList, read_list
 
 INIT = ("--private", "--statistic", "auc", "--score", "mean radius", "--range", "mean radius=5:30")

@@ -27,7 +27,7 @@ from gosta.net.addresses import certificate_name
 from gosta.net.agreements import read_agreements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig, Task
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
-from gosta.net.deploy.network import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, NodeFolder
+from gosta.net.deploy.node_folder import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, NodeFolder
 from gosta.net.deploy.site_log import read_history
 from gosta.net.deploy.terms import row_words
 from gosta.net.limits import SECONDS_PER_EPOCH, UNDECLARED_ROWS

@@ -30,16 +30,15 @@ from gosta.net.deploy.bundles import (
     Invitation,
     Request,
 )
-from gosta.net.deploy.network import (
+from gosta.net.deploy.network import Network, check_reachable
+from gosta.net.deploy.node_folder import (
     AUTHORITIES_FILE,
     CERTIFICATE_FILE,
     KEY_FILE,
     NEXT_KEY_FILE,
     REQUESTS,
     RESERVED_NAMES,
-    Network,
     NodeFolder,
-    check_reachable,
     new_folder,
     node_settings,
     read_list,

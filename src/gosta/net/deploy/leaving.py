@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gosta.errors import InputError
-from gosta.net.deploy.network import NodeFolder, is_network, nodes_in, read_list, task_of
+from gosta.net.deploy.network import is_network, nodes_in, task_of
+from gosta.net.deploy.node_folder import NodeFolder, read_list
 from gosta.net.members import MEMBERS_FILE
 
 

@@ -1,15 +1,13 @@
 """The folder of a network, and in it one for its authority and one for each node that is here.
 
-Of nodes that are elsewhere, the network's folder has the addresses and edges only, and of sites that enrolled their
-requests and bundles.
+Nodes that are elsewhere have addresses and edges in network.toml only; sites that enrolled also
+have their requests and bundles here.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,39 +22,35 @@ from gosta.datasets.files import Format
 from gosta.errors import DataError, InputError, NetworkError, unknown
 from gosta.net import addresses, config, members
 from gosta.net.addresses import FIRST_PORT, OUTBOUND, Address
-from gosta.net.agreements import AGREED_FILE
-from gosta.net.config import NETWORK_FILE, NODE_FILE, NetworkConfig, NodeConfig, NodeSettings, Task
+from gosta.net.config import NETWORK_FILE, NetworkConfig, NodeConfig, NodeSettings, Task
 from gosta.net.deploy import authority, bundles, certificates
 from gosta.net.deploy.authority import Authority, Passphrase
 from gosta.net.deploy.bundles import Bundle
 from gosta.net.deploy.certificates import Pair
+from gosta.net.deploy.node_folder import (
+    BUNDLES,
+    CERTIFICATE_FILE,
+    DATA_FILE,
+    REQUESTS,
+    RESERVED_NAMES,
+    NodeFolder,
+    new_folder,
+    node_settings,
+    read_list,
+)
 from gosta.net.deploy.policies import write_policy
 from gosta.net.deploy.terms import declared_rows, terms_of
-from gosta.net.members import ACCEPTED_FILE, MEMBERS_FILE, Member, MemberList, SignedList
+from gosta.net.members import MEMBERS_FILE, Member, MemberList, SignedList
 from gosta.net.node import lock
 from gosta.net.node.rows import read_rows
 from gosta.net.node.source import fingerprint
-from gosta.private.policy import POLICY_FILE
 from gosta.runtime.files import write_atomically
 from gosta.statistics import references
 
 if TYPE_CHECKING:
     from gosta.net.deploy.plan import Plan
 
-REQUESTS = "requests"  # folder with the requests of sites that enrolled
-BUNDLES = "bundles"  # folder with their bundles
-KEY_FILE, CERTIFICATE_FILE, AUTHORITIES_FILE = "key.pem", "cert.pem", "ca.pem"
-NEXT_KEY_FILE = "next-key.pem"  # a requested key that is not certified yet
-DATA_FILE = "data.csv"
 MAX_FORWARDERS = 8  # of a node
-# Names that files shared by all nodes cannot have.
-RESERVED_NAMES = {
-    *(authority.FOLDER, REQUESTS, BUNDLES, DATA_FILE, POLICY_FILE, AGREED_FILE),
-    *(KEY_FILE, CERTIFICATE_FILE, AUTHORITIES_FILE, NEXT_KEY_FILE),
-    *(NODE_FILE, NETWORK_FILE, config.JOURNAL_FILE, config.HEAD_FILE, config.LOCK_FILE),
-    *(config.LOG_FILE, MEMBERS_FILE, ACCEPTED_FILE, members.PROPOSED_FILE, members.CONFLICT_FILE),
-    *(bundles.INVITATION_FILE, bundles.REQUEST_FILE, bundles.CSR_FILE),
-}
 
 
 class Change(NamedTuple):
@@ -65,65 +59,6 @@ class Change(NamedTuple):
     name: str
     new_edges: tuple[tuple[str, str], ...]
     elsewhere: tuple[str, ...]  # neighbours whose node.toml must be edited at their sites
-
-
-@dataclass(frozen=True)
-class NodeFolder:
-    """The folder of a node: settings, data, key and certificate, member lists, policy."""
-
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """The folder's name: in a network's folder, that of the node."""
-        return self.path.name
-
-    @property
-    def is_here(self) -> bool:
-        """Whether the folder is on this machine."""
-        return (self.path / NODE_FILE).exists()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether a process on this machine runs the node."""
-        return lock.is_running(self.path)
-
-    def read(self) -> NodeConfig:
-        """Read node.toml."""
-        return config.read_node(self.path / NODE_FILE)
-
-    def write(self, settings: NodeConfig) -> None:
-        """Write node.toml."""
-        config.write(self.path / NODE_FILE, settings)
-
-    def data_file(self, settings: NodeConfig | None = None) -> Path:
-        """Return where the data file is, or has to be put."""
-        return self.path / (settings or self.read()).node.data
-
-    def count_rows(self) -> int:
-        """Return how many rows the data file has; 0 if there is none."""
-        settings = self.read()
-        data = self.data_file(settings)
-        if not data.is_file():
-            return 0
-        return len(read_rows(settings.network, data, self.path, settings.node.format))
-
-    def write_pair(self, pair: Pair) -> None:
-        """Write the node's key, which nobody else can read, and its certificate."""
-        self.path.mkdir(mode=0o700, exist_ok=True)
-        write_atomically(self.path / KEY_FILE, pair.key, mode=0o600)
-        write_atomically(self.path / CERTIFICATE_FILE, pair.cert)
-
-    def accepted(self) -> MemberList | None:
-        """Return the member list that the site accepted last."""
-        signed = read_list(self.path / ACCEPTED_FILE)
-        return None if signed is None else signed.list
-
-    def install(self, signed: SignedList, authorities: bytes) -> None:
-        """Write an accepted list and the authorities' certificates."""
-        write_atomically(self.path / AUTHORITIES_FILE, authorities)
-        members.write_list(self.path / ACCEPTED_FILE, signed)
-        members.write_list(self.path / MEMBERS_FILE, signed)
 
 
 @dataclass(frozen=True)
@@ -401,13 +336,9 @@ class Network:
                     certificate = signer.certify(name, signed.list.keys[name])
                 else:
                     certificate = (self.folder / REQUESTS / f"{name}.pem").read_bytes()
-                bundle = Bundle(
-                    name,
-                    certificate.decode("ascii"),
-                    neighbours_of(self.config, name),
-                    signed,
-                    forwarders_of(self.config, name),
-                )
+                links = links_of(self.config, name)
+                pem = certificate.decode("ascii")
+                bundle = Bundle(name, pem, links.neighbours, signed, links.forwarders)
                 written.append(self.folder / BUNDLES / f"{name}.json")
                 written[-1].parent.mkdir(exist_ok=True)
                 bundles.write(written[-1], bundle)
@@ -422,8 +353,7 @@ class Network:
         node.write_pair(pair)
         for file in shared_files(self.task, self.folder):
             shutil.copyfile(self.folder / file, node.path / file)
-        neighbours, forwarders = neighbours_of(self.config, name), forwarders_of(self.config, name)
-        node.write(NodeConfig(self.task, settings, neighbours, forwarders))
+        node.write(NodeConfig(self.task, settings, *links_of(self.config, name)))
         write_policy(node.path, self.task)
         return self._member(pair, name, rows)
 
@@ -480,14 +410,12 @@ class Network:
         for name in self.config.nodes:
             if name not in touched or name not in before.config.nodes:
                 continue
-            neighbours = neighbours_of(self.config, name)
-            forwarders = forwarders_of(self.config, name)
-            unchanged = neighbours_of(before.config, name), forwarders_of(before.config, name)
-            if (neighbours, forwarders) == unchanged:
+            links = links_of(self.config, name)
+            if links == links_of(before.config, name):
                 continue
             node = self.node(name)
             if node.is_here:
-                node.write(replace(node.read(), neighbours=neighbours, forwarders=forwarders))
+                node.write(replace(node.read(), **links._asdict()))
             else:
                 elsewhere.append(name)
         return tuple(elsewhere)
@@ -508,23 +436,22 @@ def task_of(folder: Path) -> Task:
     return Network.read(folder).task if is_network(folder) else NodeFolder(folder).read().network
 
 
-def read_list(path: Path) -> SignedList | None:
-    """Read a member list if there is one; whose signature it has is not checked."""
-    return members.read_list(path) if path.exists() else None
+class Links(NamedTuple):
+    """With whom a node exchanges."""
+
+    neighbours: dict[str, str]  # their addresses; empty: the neighbour only dials out
+    # Members that connect the node to its neighbours, where neither end can be reached.
+    forwarders: dict[str, str]
 
 
-def neighbours_of(network: NetworkConfig, name: str) -> dict[str, str]:
-    """Return the neighbours of a node, with their addresses."""
+def links_of(network: NetworkConfig, name: str) -> Links:
+    """Return the neighbours of a node, and its forwarders if it needs some."""
     others = {a if b == name else b for a, b in network.edges if name in (a, b)}
-    return {other: address for other, address in network.nodes.items() if other in others}
-
-
-def forwarders_of(network: NetworkConfig, name: str) -> dict[str, str]:
-    """Return the members that connect a node to its neighbours if neither end can be reached; else none."""
-    if network.nodes[name] or all(neighbours_of(network, name).values()):
-        return {}
-    reachable = [(other, address) for other, address in network.nodes.items() if address]
-    return dict(reachable[:MAX_FORWARDERS])
+    neighbours = {other: where for other, where in network.nodes.items() if other in others}
+    if network.nodes[name] or all(neighbours.values()):
+        return Links(neighbours, {})
+    reachable = [(other, where) for other, where in network.nodes.items() if where]
+    return Links(neighbours, dict(reachable[:MAX_FORWARDERS]))
 
 
 def check_reachable(network: NetworkConfig) -> None:
@@ -534,26 +461,6 @@ def check_reachable(network: NetworkConfig) -> None:
         raise InputError(f"{why}; at least one needs an address")
 
 
-def node_settings(
-    name: str, place: Address, exchanges_per_second: float = 10.0, listen: str = ""
-) -> NodeSettings:
-    """Return the settings of a node that neighbours reach at a place; its host is "outbound" if they do not.
-
-    It listens on all interfaces, or on loopback if it is reached there, unless another address is given.
-    """
-    if not 0 < exchanges_per_second < math.inf:
-        raise InputError(
-            f"exchanges_per_second = {exchanges_per_second!r} must be a positive number"
-        )
-    reached = addresses.reachable_at(place)
-    listen = (listen or str(addresses.everywhere(*place))) if reached else ""
-    page = addresses.page_address(addresses.parse(listen).port if listen else place.port)
-    advertise = "" if listen == reached else reached
-    return NodeSettings(
-        name, listen, str(page), advertise, exchanges_per_second=exchanges_per_second
-    )
-
-
 def shared_files(task: Task, folder: Path) -> list[str]:
     """Return the files of which all nodes have a copy: a user's own statistic, and files that options name."""
     named = [
@@ -561,25 +468,6 @@ def shared_files(task: Task, folder: Path) -> list[str]:
         *task.options.values(),
     ]
     return [name for name in named if isinstance(name, str) and name and (folder / name).is_file()]
-
-
-@contextlib.contextmanager
-def new_folder(folder: Path, mode: int = 0o755) -> Iterator[Path]:
-    """Yield a temporary folder to fill, which is renamed into place if all went well."""
-    target = folder.resolve()
-    if target == Path.cwd() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
-        raise InputError(f"{folder} exists already; name a folder that does not exist yet")
-    try:
-        draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
-    except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror or error}") from None
-    try:
-        yield draft
-        draft.chmod(mode)
-        draft.rename(target)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
 
 
 def _components(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[set[str]]:

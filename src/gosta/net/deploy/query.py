@@ -18,7 +18,8 @@ import msgspec
 from gosta.errors import GostaError, InputError
 from gosta.net.addresses import Address, parse
 from gosta.net.config import JOURNAL_FILE, LOCK_FILE, NETWORK_FILE, NODE_FILE, NodeConfig
-from gosta.net.deploy.network import Network, NodeFolder, is_network, task_of
+from gosta.net.deploy.network import Network, is_network, task_of
+from gosta.net.deploy.node_folder import NodeFolder
 from gosta.net.node.restore import status_from_journal
 from gosta.net.node.status import Status
 from gosta.net.protocol.report import relative_distance

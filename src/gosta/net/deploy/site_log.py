@@ -11,7 +11,7 @@ import msgspec
 
 from gosta.errors import InputError, NetworkError
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig
-from gosta.net.deploy.network import NodeFolder
+from gosta.net.deploy.node_folder import NodeFolder
 from gosta.net.deploy.query import fetch, query_status
 from gosta.net.node import lock
 from gosta.net.protocol.site import history_of

@@ -12,7 +12,8 @@ from gosta.net.addresses import OUTBOUND
 from gosta.net.config import MIN_SITES, Task, is_for_one_row_each
 from gosta.net.deploy import bundles, certificates
 from gosta.net.deploy.bundles import Invitation, Request
-from gosta.net.deploy.network import BUNDLES, Change, Network, forwarders_of, neighbours_of
+from gosta.net.deploy.network import Change, Network, links_of
+from gosta.net.deploy.node_folder import BUNDLES
 from gosta.net.deploy.plan import Plan
 from gosta.net.deploy.policies import budget_words
 from gosta.net.deploy.terms import declared_rows, has_bounds, row_words, terms_of
@@ -155,11 +156,7 @@ def manual_changes(folder: Path, change: Change) -> Iterator[str]:
     for name in change.elsewhere:
         if name in enrolled:
             continue
-        sections = {
-            "neighbours": neighbours_of(network, name),
-            "forwarders": forwarders_of(network, name),
-        }
-        for section, places in sections.items():
+        for section, places in links_of(network, name)._asdict().items():
             if places:
                 lines = ", ".join(f'{other} = "{where}"' for other, where in places.items())
                 yield (

@@ -16,7 +16,8 @@ from subprocess import DEVNULL, Popen
 
 from gosta.errors import InputError, NetworkError
 from gosta.net.config import LOG_FILE, NETWORK_FILE, NodeConfig
-from gosta.net.deploy.network import Network, NodeFolder, is_network, nodes_in
+from gosta.net.deploy.network import Network, is_network, nodes_in
+from gosta.net.deploy.node_folder import NodeFolder
 from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_status
 from gosta.net.node import lock
 from gosta.net.node.lock import STOP_TIMEOUT_SECONDS
