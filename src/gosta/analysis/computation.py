@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.errors import DataError, GostaError, InputError, NumericalError, unknown
+from gosta.errors import DataError, GostaError, InputError, NumericalError, naming, unknown
 from gosta.runtime.arrays import Booleans
 from gosta.sketches.comparison import compare
 from gosta.sketches.definition import SKETCHES
@@ -62,7 +62,7 @@ def compute(
         count = len(replace(data, drop_missing=True).site_codes()[1])
         if 2 * count > len(data):
             what = f"by = {data.by!r} has {count} different values in {len(data)} rows"
-            raise InputError(f"{what}; choose a column that names groups")
+            raise InputError(what, remedy="choose a column that names groups")
     found = [(one, _find(one)) for one in wanted]
     given, known = dict(options or {}), {name for _, one in found for name in _options(one)}
     for name in given:
@@ -108,22 +108,18 @@ def _compute(
     own = {name: value for name, value in options.items() if name in _options(statistic)}
     data = data.select(wanted.columns or None if isinstance(wanted, Reference) else None)
     start = time.perf_counter()
-    try:
+    with naming(title):
         if isinstance(statistic, Statistic) and data.weights is not None:
             statistic = with_weights(statistic, data.weights)
         if isinstance(statistic, str):
             if normalisation is not None:
-                raise InputError(
-                    f"normalisation = {normalisation!r}: it is no mean over pairs; leave it out"
-                )
+                reason = f"normalisation = {normalisation!r}: it is no mean over pairs"
+                raise InputError(reason, remedy="leave it out")
             estimate = _not_pairwise(title, statistic, data, interval, own)
         else:
             norm = normalisation or statistic.normalisation
             estimate = _pairwise(title, statistic, data, norm, interval, own, sampling)
-        return estimate._replace(seconds=time.perf_counter() - start)
-    except GostaError as error:
-        name = statistic if isinstance(statistic, str) else statistic.name
-        raise type(error)(f"{title}: {str(error).removeprefix(name + ': ')}") from None
+    return estimate._replace(seconds=time.perf_counter() - start)
 
 
 def _pairwise(
@@ -139,17 +135,16 @@ def _pairwise(
     if data.by is not None:  # rows without a group are left out everywhere
         read = statistic.encode_complete_rows(data, options).columns
         data = replace(data.take(data.complete_rows(read)), drop_missing=False)
-    reason = ""
+    reason = remedy = ""
     try:
         pooled = measure(data, statistic, norm, interval, options, sampling)
     except GostaError as error:
         if interval is None:
             raise
         pooled = measure(data, statistic, norm, None, options, sampling)
-        reason = str(error)
-    pooled = pooled._replace(
-        statistic=title, reason=reason, assumed={**pooled.assumed, "rows_dropped": total - pooled.n}
-    )
+        reason, remedy = error.reason, error.remedy
+    assumed = {**pooled.assumed, "rows_dropped": total - pooled.n}
+    pooled = pooled._replace(statistic=title, reason=reason, remedy=remedy, assumed=assumed)
     if data.by is None:
         return pooled
     x = statistic.encode_rows(data, options)
@@ -171,7 +166,7 @@ def _pairwise(
             if interval is None:
                 raise
             estimate = measure_encoded(statistic, rows, norm, None, options, sampling)
-            return estimate._replace(reason=str(error))
+            return estimate._replace(reason=error.reason, remedy=error.remedy)
 
     return _with_groups(pooled, data, names, measure_group, interval or LEVEL)
 
@@ -244,7 +239,7 @@ def _with_groups(
                 raise DataError("one complete row only" if n else "no complete row")
             estimate = measure_group(chosen)
         except GostaError as error:
-            estimate = Estimate(None, reason=str(error).removeprefix(f"{title}: "))
+            estimate = Estimate(None, reason=error.reason, remedy=error.remedy)
         groups.append(estimate._replace(statistic=title, group=str(name), n=n))
     usable = [group for group in groups if group.standard_error > 0]
     values, errors = ([float(getattr(g, k)) for g in usable] for k in ("value", "standard_error"))

@@ -154,11 +154,12 @@ def exact(
     if "strata" in statistic_options:
         where = "gosta.private.release(..., strata={...}), or the command 'gosta exact DATA --bins 64 --strata ...'"
         raise InputError(
-            f"strata: for the exact values of groups give by=COLUMN; for results of sums use {where}"
+            "strata: for the exact values of groups give by=COLUMN",
+            remedy=f"for results of sums use {where}",
         )
     if by is not None or isinstance(statistic, list | tuple):
         if bins is not None or edges is not None or find_edges:
-            raise InputError("bins are for one statistic; give its name alone, without by")
+            raise InputError("bins are for one statistic", remedy="give its name alone, without by")
         chosen = statistic if isinstance(statistic, list | tuple) else [statistic]
         table = _select(data, columns, label, score, drop_missing, weights)
         own = {**(options or {}), **statistic_options}
@@ -189,12 +190,15 @@ def exact(
             estimate = measure(table, chosen_one, normalisation, interval, given, sampling)
             return estimate.value if estimate.level is None else estimate
         if interval is not None:
-            raise InputError(f"interval = {interval!r}: {statistic} has none; leave it out")
+            raise InputError(
+                f"interval = {interval!r}: {statistic} has none", remedy="leave it out"
+            )
         return measure_rows(table, str(statistic), given)
     name = statistic if isinstance(statistic, str) else statistic.name
     if normalisation not in (None, "U" if is_sketch_only else found.normalisation):
         raise InputError(
-            f"normalisation = {normalisation!r}: from sums {name} has that of textbooks; leave it out"
+            f"normalisation = {normalisation!r}: from sums {name} has that of textbooks",
+            remedy="leave it out",
         )
     settings = Bins(
         64 if bins is None else bins,
@@ -203,7 +207,9 @@ def exact(
         find_edges,
     )
     if table.weights is not None:
-        raise InputError(f"weights = {table.weights!r}: sums in bins have none; leave out bins")
+        raise InputError(
+            f"weights = {table.weights!r}: sums in bins have none", remedy="leave out bins"
+        )
     (result,) = compare(table, name, settings, interval or LEVEL, given).results
     return _estimate_of(result, table, interval or LEVEL)
 

@@ -75,8 +75,8 @@ def _fit(data: Data, name: str, summary: str, encode: Callable[..., Any], roles:
             try:
                 _try(selected, name)
             except GostaError as error:
-                reason = reason or str(error).removeprefix(f"{name}: ").partition(";")[0]
-                if DROP_HINT in str(error):
+                reason = reason or error.reason
+                if error.remedy == DROP_HINT:
                     continue
                 break
             return Fit(

@@ -85,7 +85,7 @@ def exact(
         estimates, reasons = _all_that_fit(selected, given, settings)
     is_single = len(titles) == 1 and by is None
     if is_single and estimates[0].reason:
-        raise InputError(estimates[0].reason)
+        raise InputError(estimates[0].reason, remedy=estimates[0].remedy)
     if as_json:
         print("\n".join(json.dumps(estimate.to_dict()) for estimate in estimates))
     elif is_single:
@@ -141,9 +141,7 @@ def _all_that_fit(
         try:
             estimates += compute(data, [chosen], options=own, **settings)
         except GostaError as error:
-            reasons.append(
-                (chosen.name, str(error).removeprefix(chosen.name + ": ").partition(";")[0])
-            )
+            reasons.append((chosen.name, error.reason))
     if not estimates:
         way_out = f"see which do with some of its columns: gosta statistics --for {data.name}"
         raise InputError(f"no statistic fits {data.name} with all its columns; {way_out}")

@@ -300,13 +300,15 @@ def find_sketch(name: str) -> type[Sketch]:
     if "@" in name:
         weights = name.partition("@")[2]
         raise InputError(
-            f"statistic = {name!r}: private sums have no row weights; leave out @{weights}"
+            f"statistic = {name!r}: private sums have no row weights",
+            remedy=f"leave out @{weights}",
         )
     known = shorten(list(SKETCHES), 30)
     is_file = name.endswith(".py") or ".py:" in name
     if not (name in WITHOUT_SKETCH or name in STATISTICS or is_file):
-        raise InputError(f"unknown statistic {name!r}; those with sums are: {known}")
+        raise InputError(f"unknown statistic {name!r}", remedy=f"those with sums are: {known}")
     remedy = WITHOUT_SKETCH.get(name, f"those with one: {known}")
     raise InputError(
-        f"statistic = {name!r} is not a function of sums, so there is no private sum of it; {remedy}"
+        f"statistic = {name!r} is not a function of sums, so there is no private sum of it",
+        remedy=remedy,
     )

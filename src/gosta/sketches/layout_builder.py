@@ -98,7 +98,8 @@ def make_layout(
     for option in given:
         if option not in known:
             raise InputError(
-                f"{statistics} has no option {option!r}; options are: {', '.join(sorted(known)) or 'none'}"
+                f"{statistics} has no option {option!r}",
+                remedy=f"options are: {', '.join(sorted(known)) or 'none'}",
             )
     if not classes and data is not None and any(wish.has_label for wish in wishes):
         classes = data.class_codes()[1]
@@ -151,7 +152,7 @@ def _wish(
     if has_label and len(classes) > 2 and encode_options.get("positive", "") is None:
         shown = ", ".join(map(str, classes))
         remedy = "name the one to set against the rest with positive=... (--positive ...)"
-        raise InputError(f"needs two classes, {len(classes)} are declared ({shown}); {remedy}")
+        raise InputError(f"needs two classes, {len(classes)} are declared ({shown})", remedy=remedy)
     number = made.class_count(encode_options, classes)
     return _Wish(title, made, names, axis_names, encode_options, given, number, has_label, ranges)
 
@@ -337,7 +338,8 @@ def _check(layout: Layout, settings: BinSettings) -> Layout:
         if len(layout.strata) >= MANY_STRATA:
             remedy += f"; these are {len(layout.strata):,} strata, as {strata}: are they meant?"
         raise InputError(
-            f"bins = {settings.bins}: {layout.size:,} sums, at most {MOST_NUMBERS:,} are possible; {remedy}"
+            f"bins = {settings.bins}: {layout.size:,} sums, at most {MOST_NUMBERS:,} are possible",
+            remedy=remedy,
         )
     return layout
 
@@ -350,10 +352,12 @@ def check_columns(layout: Layout, settings: BinSettings) -> None:
     for what, given in (("range", settings.ranges), ("edges", settings.edges)):
         for name in (name for name in given if name and name not in known):
             raise InputError(
-                f"{what} of {name!r}: this column is not read; those that are: {shorten(known)}"
+                f"{what} of {name!r}: this column is not read",
+                remedy=f"those that are: {shorten(known)}",
             )
     if settings.find_edges and layout.next_round is None:
         why = "all columns have edges of their own, or no bins"
         raise InputError(
-            f"find_edges: there are no edges to find, as {why}; leave it out (--find-edges)"
+            f"find_edges: there are no edges to find, as {why}",
+            remedy="leave it out (--find-edges)",
         )

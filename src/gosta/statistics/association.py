@@ -110,7 +110,11 @@ def _distance_correlation(m: Means) -> Any:
         bb + b * b - 2 * mean_bb,
     )
     if np.any((np.minimum(a, b) > 0) & (np.minimum(a * a, b * b) < LEAST_SQUARE)):
-        raise NumericalError("distance-correlation: the numbers are too small; use smaller units")
+        raise NumericalError(
+            "the numbers are too small",
+            remedy="use smaller units",
+            statistic="distance-correlation",
+        )
     value = np.sqrt(np.maximum(covariance, 0.0) / np.sqrt(first) / np.sqrt(second))
     # by definition 0, where a part is constant
     return np.where((first <= 0) | (second <= 0), 0.0, value)

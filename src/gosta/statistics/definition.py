@@ -252,14 +252,16 @@ class Statistic:
         for name in options:
             if name not in self.options:
                 known = ", ".join(f"{k}={v!r}" for k, v in self.options.items()) or "none"
-                raise InputError(f"{self.name} has no option {name!r}; its options are: {known}")
+                raise InputError(
+                    f"{self.name} has no option {name!r}", remedy=f"its options are: {known}"
+                )
         parts = {
             part: {name: options.get(name, default) for name, default in defaults.items()}
             for part, defaults in self._options()
         }
         for name, value in parts["kernel"].items():
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise InputError(f"{self.name}: option {name} = {value!r} must be a number")
+                raise InputError(f"option {name} = {value!r} must be a number", statistic=self.name)
         return parts
 
     @property
@@ -271,10 +273,14 @@ class Statistic:
         """Raise `InputError` for a statistic that is no function of means, so that nodes cannot estimate it."""
         if self.median is not None:
             why = "is a median over pairs of rows, which nodes cannot average"
-            raise InputError(f"{self.name} {why}; gosta.exact computes it over rows in one place")
+            raise InputError(
+                f"{self.name} {why}", remedy="gosta.exact computes it over rows in one place"
+            )
         if self.degree > 2:
             why = "has a kernel of three rows, and in an exchange a node's rows meet those of one other"
-            raise InputError(f"{self.name} {why}; gosta.exact computes it over rows in one place")
+            raise InputError(
+                f"{self.name} {why}", remedy="gosta.exact computes it over rows in one place"
+            )
 
     def encode_rows(self, data: Data, options: Options) -> Floats:
         """Return the observations of all complete rows: n × d."""
@@ -306,10 +312,11 @@ class Statistic:
                     f"needs two classes, the complete rows of {data.name} have one only"
                 )
         except GostaError as error:
-            raise type(error)(f"{self.name}: {error}") from None
+            error.statistic = self.name
+            raise
         except Exception as error:  # a user's function can raise anything
             raise InputError(
-                f"{self.name}: encode fails with {type(error).__name__}: {error}"
+                f"encode fails with {type(error).__name__}: {error}", statistic=self.name
             ) from error
         if data.log is not None:
             data.log.update(log)
@@ -323,7 +330,7 @@ class Statistic:
         )
         if x.ndim != 2:
             raise InputError(
-                f"encode returns an array of shape {x.shape}; rows x numbers are needed"
+                f"encode returns an array of shape {x.shape}", remedy="rows x numbers are needed"
             )
         if weights is None:
             return x
@@ -412,20 +419,24 @@ def _register(
     for option, default in _option_defaults(kernel, degree).items():
         if isinstance(default, bool) or not isinstance(default, int | float):
             what = f"the kernel's option {option!r} needs a number as default, not {default!r}"
-            raise InputError(f"{title}: {what}; a kernel takes two or three rows")
+            raise InputError(what, remedy="a kernel takes two or three rows", statistic=title)
     if parts.get("moments") is not None:
         parts = {**parts, "moments": Moments(*parts["moments"])}
     for part in TWO_ROWS_ONLY if degree > 2 else ():
         if parts.get(part) is not None:
-            raise InputError(f"{title}: a kernel of three rows has no {part}; leave it out")
+            raise InputError(
+                f"a kernel of three rows has no {part}", remedy="leave it out", statistic=title
+            )
     made = Statistic(title, summary, kernel, encode, degree=degree, **parts)
     if made.total and (made.final or made.local):
         raise InputError(
-            f"{title}: a total is a plain sum over pairs and has neither local nor final"
+            "a total is a plain sum over pairs and has neither local nor final", statistic=title
         )
     old = STATISTICS.get(title)
     if old is not None and old.kernel.__module__ != kernel.__module__:
-        raise InputError(f"there is already a statistic called {title!r}; choose another name")
+        raise InputError(
+            f"there is already a statistic called {title!r}", remedy="choose another name"
+        )
     STATISTICS[title] = made
     return made
 
@@ -467,7 +478,8 @@ def find(statistic: str | Statistic) -> Statistic:
         return statistic
     if not isinstance(statistic, str):
         raise InputError(
-            f"statistic = {statistic!r} is neither a name nor a statistic; make one with @gosta.statistic"
+            f"statistic = {statistic!r} is neither a name nor a statistic",
+            remedy="make one with @gosta.statistic",
         )
     name, at, weights = statistic.partition("@")
     if name not in STATISTICS:
@@ -489,10 +501,13 @@ def with_weights(statistic: Statistic, column: str) -> Statistic:
     if not column:
         raise InputError(f"statistic = '{statistic.name}@' must end with the column of weights")
     if statistic.weights:
-        raise InputError(f"{statistic.name} has weights already; leave out those in {column!r}")
+        raise InputError(
+            f"{statistic.name} has weights already", remedy=f"leave out those in {column!r}"
+        )
     if statistic.final_needs_rows:
         raise InputError(
-            f"{statistic.name} depends on the number of rows; leave out the weights in {column!r}"
+            f"{statistic.name} depends on the number of rows",
+            remedy=f"leave out the weights in {column!r}",
         )
     index, is_row = statistic.sample_index, statistic.is_row
     return replace(
@@ -523,14 +538,16 @@ def collect_options(
     given = dict(options or {})
     for name in keywords.keys() & given.keys():
         raise InputError(
-            f"{statistic.name}: option {name!r} is given twice, in options and as {name}=..."
+            f"option {name!r} is given twice, in options and as {name}=...",
+            statistic=statistic.name,
         )
     parameters = inspect.signature(function).parameters
     for name in keywords.keys() - statistic.options.keys():
         near = difflib.get_close_matches(name, [*statistic.options, *parameters], n=1, cutoff=0.8)
         if near and near[0] in parameters:
             raise InputError(
-                f"gosta.{function.__name__} has no parameter {name!r}; did you mean {near[0]!r}?"
+                f"gosta.{function.__name__} has no parameter {name!r}",
+                remedy=f"did you mean {near[0]!r}?",
             )
     for name in statistic.options.keys() & parameters.keys() if options is None else ():
         if arguments[name] is not parameters[name].default:

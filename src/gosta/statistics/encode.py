@@ -61,14 +61,15 @@ def scored(data: Data, positive: Any = None) -> Floats:
     x, signs = x[:, :-1], x[:, -1]
     if np.ptp(signs) == 0:
         reason = f"a score is computed from several columns by the means of both classes, {data.name} has one class only"
-        raise DataError(f"{reason}; name one score column with score (--score)")
+        raise DataError(reason, remedy="name one score column with score (--score)")
     with np.errstate(over="ignore", invalid="ignore"):
         direction = _mean(data, x, signs > 0) - _mean(data, x, signs < 0)
         scores = project(x, direction[None])[:, 0]
     data.note_assumption(score="class means")
     if not np.isfinite(scores).all():
         raise DataError(
-            "the columns are too large for a score: it is not finite; scale them or name a score column"
+            "the columns are too large for a score: it is not finite",
+            remedy="scale them or name a score column",
         )
     return np.column_stack([scores, signs])
 
@@ -116,13 +117,16 @@ def class_scores(data: Data, average: str = "pairs") -> Floats:
     if len(classes) != len(data.features):
         given = f"{len(data.features)} columns for {len(classes)} classes"
         raise DataError(
-            f"needs a column of scores for each class, in the order of classes; there are {given}"
+            "needs a column of scores for each class, in the order of classes",
+            remedy=f"there are {given}",
         )
     x = _complete(data, features(data), codes)
     labels = x[:, -1].astype(np.int64)
     sizes = np.bincount(labels, _weights(data, x), len(classes))
     if sizes.min() <= 0 or len(classes) < 2:
-        raise DataError(f"needs rows of two classes or more, and of each; {data.name} lacks some")
+        raise DataError(
+            "needs rows of two classes or more, and of each", remedy=f"{data.name} lacks some"
+        )
     n, one = sizes.sum(), np.ones(len(classes))
     choices = {
         "pairs": (n / sizes, n / sizes),
@@ -185,7 +189,7 @@ def _check_share(name: str, share: float, most: float) -> None:
 
 def _require_all_rows(data: Data, what: str, remedy: str) -> None:
     if data.is_partial:
-        raise DataError(f"needs {what}, which a site does not know; {remedy}")
+        raise DataError(f"needs {what}, which a site does not know", remedy=remedy)
 
 
 def two_samples(data: Data, positive: Any = None) -> Floats:
@@ -208,7 +212,8 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
     if bandwidth is None and not 0 < width < np.inf:
         if width == 0 and np.ptp(features, axis=0).max() == 0:
             raise DataError(
-                "all rows are alike, so that they give no bandwidth; give one: bandwidth=1 (-o bandwidth=1)"
+                "all rows are alike, so that they give no bandwidth",
+                remedy="give one: bandwidth=1 (-o bandwidth=1)",
             )
         raise NumericalError(
             f"the numbers are too {'small; use smaller' if width == 0 else 'large; use larger'} units"
@@ -225,7 +230,8 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
             f"values of up to {np.abs(features).max():g} are too large for a bandwidth of {width:g}"
         )
         raise DataError(
-            f"{reason}: digits would be lost; subtract one number from the column at all sites"
+            f"{reason}: digits would be lost",
+            remedy="subtract one number from the column at all sites",
         )
     return np.column_stack([features / width, x[:, -1]])
 
@@ -264,7 +270,8 @@ def _nearest(x: Floats, centres: Floats) -> Floats:
             nearest = np.minimum(nearest, distance)
     if not np.isfinite(nearest).all():
         raise DataError(
-            "the points are too far from the centroids: a distance is not finite; scale the columns"
+            "the points are too far from the centroids: a distance is not finite",
+            remedy="scale the columns",
         )
     return clusters
 
@@ -294,7 +301,8 @@ def weighted_survival(data: Data, horizon: float = np.inf) -> Floats:
     counted = events & (times < horizon) & (counts > 0)
     if (uncensored[counted] <= 0).any():
         raise DataError(
-            "no row is seen after the last events; leave these out with horizon=... (--option horizon=...)"
+            "no row is seen after the last events",
+            remedy="leave these out with horizon=... (--option horizon=...)",
         )
     weights = np.zeros(len(x))
     weights[counted] = uncensored[counted] ** -2.0

@@ -49,6 +49,7 @@ class Estimate(NamedTuple):
     group: str | None = None  # of rows that it is the value of; None: all rows
     n: int = 0  # number of complete rows
     reason: str = ""  # why there is no value, or no interval though one was asked for
+    remedy: str = ""  # what to do then; "" if the reason says so
     columns: tuple[str, ...] = ()  # of the data that were used, the label last
     options: Mapping[str, Any] = {}  # of the statistic that were given
     normalisation: Normalisation | None = None  # None for a statistic that is not pairwise
@@ -160,13 +161,17 @@ class Estimate(NamedTuple):
             "group": self.group,
             "n": self.n,
             "value": self.plain_value,
-            "reason": self.reason,
+            "reason": self._reason_and_remedy,
         }
         if self.level is not None:
             ends = {"low": self.low, "high": self.high, "standard_error": self.standard_error}
             record["interval"] = {k: v if isfinite(v) else None for k, v in ends.items()}
             record["interval"]["level"] = self.level if self.covers == POPULATION else None
         return record
+
+    @property
+    def _reason_and_remedy(self) -> str:
+        return "; ".join(filter(None, [self.reason, self.remedy]))
 
     def row(self) -> dict[str, Any]:
         """Return the value and its interval as a row of a data frame."""
@@ -179,7 +184,7 @@ class Estimate(NamedTuple):
             "low": self.low if has_interval else None,
             "high": self.high if has_interval else None,
             "standard_error": error if has_interval and not isnan(error) else None,
-            "reason": self.reason,
+            "reason": self._reason_and_remedy,
         }
 
     def text(self) -> str:
@@ -316,10 +321,16 @@ def _cells(estimate: Estimate, has_interval: bool, last: str) -> list[str]:
     ends = [
         numbers.NONE if estimate.level is None else numbers.interval(estimate.low, estimate.high)
     ]
-    reason, value = estimate.reason.partition(";")[0], numbers.number(estimate.plain_value)
+    value = numbers.number(estimate.plain_value)
     if isinstance(estimate.plain_value, list) and len(estimate.plain_value) > MOST_SHOWN:
         value = f"{len(estimate.plain_value):,} values (--json)"
-    return [estimate.statistic, f"{estimate.n:,}", value, *ends * has_interval, reason or last]
+    return [
+        estimate.statistic,
+        f"{estimate.n:,}",
+        value,
+        *ends * has_interval,
+        estimate.reason or last,
+    ]
 
 
 def _group_cells(pooled: Estimate) -> list[list[str]]:

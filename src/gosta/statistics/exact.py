@@ -91,7 +91,8 @@ def measure_encoded(
     level = None if interval is None else check_level(statistic, interval, x)
     if statistic.degree > 2 and norm == "V":
         raise InputError(
-            f"normalisation = 'V': {statistic.name} is a mean over triples of different rows; leave it out"
+            f"normalisation = 'V': {statistic.name} is a mean over triples of different rows",
+            remedy="leave it out",
         )
     if sampling is not None:
         return _sampled_value(statistic, x, level, statistic.options_by_part(options), sampling)
@@ -131,7 +132,7 @@ def _value(
     if level is None:
         return Estimate(value)
     if not isinstance(value, float):
-        raise InputError(f"{statistic.name} has several values; an interval is for one")
+        raise InputError(f"{statistic.name} has several values", remedy="an interval is for one")
     centre, spread, error = _spread(statistic, x, rows, norm, options)
     low, high = interval_ends(statistic.scale, statistic.bounds, np.array([centre]), spread, level)
     if np.isnan([low, high]).any():
@@ -152,7 +153,8 @@ def _sampled_value(
     """
     if statistic.degree == 2:
         raise InputError(
-            f"sample = {sampling.size}: {statistic.name} is computed over all pairs; leave it out"
+            f"sample = {sampling.size}: {statistic.name} is computed over all pairs",
+            remedy="leave it out",
         )
     kernel_options, final_options = options["kernel"], options.get("final", {})
     statistic = without_weights(statistic, x, kernel_options)
@@ -162,7 +164,9 @@ def _sampled_value(
         statistic, means, final_values(statistic, means, final_options, len(x))[0]
     )
     if not isinstance(value, float):
-        raise InputError(f"{statistic.name} has several values; a sample gives the error of one")
+        raise InputError(
+            f"{statistic.name} has several values", remedy="a sample gives the error of one"
+        )
     psi = (
         found.values
         @ gradients(lambda m: final_values(statistic, m, final_options, len(x)), means)[0, 0]
@@ -295,12 +299,15 @@ def check_level(statistic: Statistic, interval: float, x: Floats) -> float:
         raise InputError(f"interval = {interval!r} must lie between 0 and 1, such as 0.95")
     if statistic.total:
         raise InputError(
-            f"{statistic.name} is a count, which has no value in a population; use the interval of auc"
+            f"{statistic.name} is a count, which has no value in a population",
+            remedy="use the interval of auc",
         )
     if statistic.no_interval:
         raise InputError(f"{statistic.name} has no interval: {statistic.no_interval}")
     if statistic.is_per_row:
-        raise InputError(f"{statistic.name} has a value for each row; an interval is for one")
+        raise InputError(
+            f"{statistic.name} has a value for each row", remedy="an interval is for one"
+        )
     if len(x) <= statistic.degree:
         least = "three" if statistic.degree == 2 else "four"
         raise DataError(f"an interval needs at least {least} rows, there are {len(x)}")
@@ -359,7 +366,7 @@ def _apply(statistic: Statistic, part: str, means: Floats, /, **options: Any) ->
         raise
     except Exception as error:  # a user's function can raise anything
         raise InputError(
-            f"{statistic.name}: {part} fails with {type(error).__name__}: {error}"
+            f"{part} fails with {type(error).__name__}: {error}", statistic=statistic.name
         ) from error
 
 
@@ -367,7 +374,8 @@ def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float
     """Return a number, or an array of several, if all are finite; otherwise raise an error with the reason."""
     if not np.isfinite(means).all():
         raise NumericalError(
-            f"{statistic.name} is not finite here: the numbers are too large; use larger units"
+            f"{statistic.name} is not finite here: the numbers are too large",
+            remedy="use larger units",
         )
     if not np.isfinite(values).all():
         cases = "a column is constant, a class has a single row, or no two rows can be compared"

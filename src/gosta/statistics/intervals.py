@@ -351,7 +351,9 @@ def with_mean_products(statistic: Statistic, width: int) -> Statistic:
     if statistic.local is not None:
         reason = "nodes cannot compute its interval, which depends on more than each row's own mean"
         raise InputError(
-            f"{statistic.name}: {reason}; gosta.exact computes it over rows in one place"
+            reason,
+            remedy="gosta.exact computes it over rows in one place",
+            statistic=statistic.name,
         )
     products = _products(statistic, width)
     parts = [f"h[{c}]" for c in range(width)] + [

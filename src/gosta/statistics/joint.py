@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.errors import GostaError, InputError
+from gosta.errors import InputError, naming
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics.definition import (
     Means,
@@ -73,11 +73,13 @@ def choose(statistics: Chosen, folder: Path | None = None) -> tuple[Member, ...]
     titles = [one.title for one in found]
     for title in titles:
         if titles.count(title) > 1:
-            raise InputError(f"statistic = {','.join(titles)!r} names {title} twice; name it once")
+            raise InputError(
+                f"statistic = {','.join(titles)!r} names {title} twice", remedy="name it once"
+            )
     for member in found if len(found) > 1 else ():
         member.statistic.require_mean()
         if member.statistic.is_per_row:
-            raise InputError(f"{member.title} has a value for each row; estimate it alone")
+            raise InputError(f"{member.title} has a value for each row", remedy="estimate it alone")
     return tuple(found)
 
 
@@ -98,12 +100,12 @@ def check_options(members: Sequence[Member], options: Options) -> None:
             title, other = defaults.setdefault(name, (member.title, default))
             if name not in options and other != default:
                 differ = f"option {name} is {other!r} by default for {title} and {default!r} for {member.title}"
-                raise InputError(f"{differ}; give it for both: --option {name}=...")
+                raise InputError(differ, remedy=f"give it for both: --option {name}=...")
     for name in options:
         if name not in defaults:
             known = ", ".join(f"{k}={v!r}" for k, (_, v) in defaults.items()) or "none"
             raise InputError(
-                f"{name_of(members)} have no option {name!r}; their options are: {known}"
+                f"{name_of(members)} have no option {name!r}", remedy=f"their options are: {known}"
             )
 
 
@@ -123,7 +125,7 @@ def encode(members: Sequence[Member], data: Data, options: Options) -> JointRows
     for (member, _), (x, _) in zip(chosen, found, strict=True):
         if len(members) > 1 and len(x) != kept.sum():
             wrong = f"encode returns {len(x)} rows of {kept.sum()}, so that they cannot be put beside others"
-            raise InputError(f"{member.title}: {wrong}")
+            raise InputError(f"{wrong}", statistic=member.title)
     return JointRows(np.hstack([x for x, _ in found]), kept, tuple(x.shape[1] for x, _ in found))
 
 
@@ -132,13 +134,9 @@ def _table(member: Member, data: Data) -> Data:
 
 
 def _encode(member: Member, data: Data, options: Options) -> tuple[Floats, Booleans]:
-    try:
+    with naming(member.title):
         own = member.statistic.own_options(options)
         return member.statistic.encode_complete_rows(data, own)[:2]
-    except GostaError as error:
-        raise type(error)(
-            f"{member.title}: {str(error).removeprefix(member.statistic.name + ': ')}"
-        ) from None
 
 
 def _first_alike(members: Sequence[Member]) -> list[int]:

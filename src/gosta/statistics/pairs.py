@@ -67,7 +67,7 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
     if bad.any():
         where = f"first for row {bad.argmax() + 1}"
         raise NumericalError(
-            f"{statistic.name}: the kernel returns values that are not finite, {where}"
+            f"the kernel returns values that are not finite, {where}", statistic=statistic.name
         )
     return sums
 
@@ -134,7 +134,7 @@ def example(statistic: Statistic, x: Floats, options: Options) -> Numbers:
         return statistic.kernel(row, row, **options)
     except Exception as error:  # a user's function can raise anything
         raise InputError(
-            f"{statistic.name}: the kernel fails with {reason(error)}; {ALLOWED}"
+            f"the kernel fails with {reason(error)}", remedy=ALLOWED, statistic=statistic.name
         ) from error
 
 
@@ -151,12 +151,13 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
         forward, backward = ([numbers(*pair[::step]) for pair in pairs] for step in (1, -1))
     except Exception as error:  # a user's function can raise anything
         raise InputError(
-            f"{statistic.name}: the kernel fails with {reason(error)}; {ALLOWED}"
+            f"the kernel fails with {reason(error)}", remedy=ALLOWED, statistic=statistic.name
         ) from error
     widths = {len(h) for h in [*forward, *backward]}
     if len(widths) > 1 or widths == {0}:
         raise InputError(
-            f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}"
+            f"the kernel must always return the same count of numbers, not {widths}",
+            statistic=statistic.name,
         )
     tolerance = 1e-12 * max((abs(v) for h in forward for v in h if np.isfinite(v)), default=0.0)
     for (i, j), one, other in zip(pairs, forward, backward, strict=True):
@@ -217,9 +218,10 @@ def _compare_with_python(
             plain[differs.argmax()],
         )
         raise InputError(
-            f"{statistic.name}: the kernel gives {show(tuple(one.tolist()))} compiled and "
+            f"the kernel gives {show(tuple(one.tolist()))} compiled and "
             f"{show(tuple(other.tolist()))} in Python for rows {i + 1} and {j + 1}: whole numbers beyond 2^63 "
-            "overflow when compiled; compute with floats, as in 1.0 * x[0]"
+            "overflow when compiled; compute with floats, as in 1.0 * x[0]",
+            statistic=statistic.name,
         )
 
 
@@ -269,7 +271,7 @@ def make_loops(
     except Exception as error:  # numba raises several kinds
         reason = compiler_reason(str(error))
         raise InputError(
-            f"{statistic.name}: the kernel cannot be compiled: {reason}; {ALLOWED}"
+            f"the kernel cannot be compiled: {reason}", remedy=ALLOWED, statistic=statistic.name
         ) from error
     return Loops(module, x)
 
@@ -282,7 +284,7 @@ def call_kernel(statistic: Statistic, work: Callable[[], Result]) -> Result:
         raise
     except (ArithmeticError, LookupError, ValueError, TypeError) as error:
         raise InputError(
-            f"{statistic.name}: the kernel fails with {reason(error)} for some rows"
+            f"the kernel fails with {reason(error)} for some rows", statistic=statistic.name
         ) from error
 
 

@@ -52,7 +52,9 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
         seconds = total / TRIPLES_PER_SECOND / machine.available_cores()
         cost = f"{n:,} rows have {total:.2g} triples, which take {seconds / 3600:.2g} hours or more"
         raise InputError(
-            f"{statistic.name}: {cost}; compute a random sample: sample=1000000 (--sample 1000000)"
+            cost,
+            remedy="compute a random sample: sample=1000000 (--sample 1000000)",
+            statistic=statistic.name,
         )
     example = check_kernel(statistic, x, options)
     width, values = len(as_tuple(example)), tuple(options.values())
@@ -153,12 +155,13 @@ def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
         third = list(inspect.signature(statistic.kernel).parameters)[2]
         hint = f"{ALLOWED}; a parameter without default, {third}, is a third row"
         raise InputError(
-            f"{statistic.name}: the kernel fails with {reason(error)}; {hint}"
+            f"the kernel fails with {reason(error)}", remedy=hint, statistic=statistic.name
         ) from error
     widths = {len(h) for orders in found for h in orders}
     if len(widths) > 1 or widths == {0}:
         raise InputError(
-            f"{statistic.name}: the kernel must always return the same count of numbers, not {widths}"
+            f"the kernel must always return the same count of numbers, not {widths}",
+            statistic=statistic.name,
         )
     tolerance = 1e-12 * max(
         (abs(v) for orders in found for h in orders for v in h if np.isfinite(v)), default=0.0
@@ -198,11 +201,14 @@ def _compare_with_python(statistic: Statistic, x: Floats, options: Options, loop
     largest = np.abs(plain[np.isfinite(plain)]).max(initial=0.0)
     if not np.allclose(found, plain, rtol=1e-9, atol=1e-12 * largest, equal_nan=True):
         raise InputError(
-            f"{statistic.name}: the kernel gives other numbers compiled than in Python: whole numbers beyond 2^63 "
-            "overflow when compiled; compute with floats, as in 1.0 * x[0]"
+            "the kernel gives other numbers compiled than in Python: whole numbers beyond 2^63 "
+            "overflow when compiled; compute with floats, as in 1.0 * x[0]",
+            statistic=statistic.name,
         )
 
 
 def _require_finite(statistic: Statistic, values: Floats) -> None:
     if not np.isfinite(values).all():
-        raise NumericalError(f"{statistic.name}: the kernel returns values that are not finite")
+        raise NumericalError(
+            "the kernel returns values that are not finite", statistic=statistic.name
+        )
