@@ -24,12 +24,22 @@ class Problems:
     wrong: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
+    def add_wrong(self, is_wrong: bool, text: str) -> None:
+        """Note that something is wrong, if it is."""
+        if is_wrong:
+            self.wrong.append(text)
+
+    def add_unknown(self, is_unknown: bool, text: str) -> None:
+        """Note that something could not be checked, if it could not."""
+        if is_unknown:
+            self.unknown.append(text)
+
     def finding(self, claim: str, evidence: str) -> Finding:
         texts = [text for text in (evidence, some(self.wrong)) if text]
-        texts += ["not checked: " * bool(texts) + some(self.unknown)] if self.unknown else []
-        return Finding(
-            claim, False if self.wrong else None if self.unknown else True, "; ".join(texts)
-        )
+        if self.unknown:
+            texts.append(("not checked: " if texts else "") + some(self.unknown))
+        holds = False if self.wrong else None if self.unknown else True
+        return Finding(claim, holds, "; ".join(texts))
 
 
 def some(texts: Sequence[str]) -> str:

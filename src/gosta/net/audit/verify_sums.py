@@ -35,21 +35,14 @@ from gosta.runtime.arrays import Floats
 from gosta.sketches.layout import StratumResult
 from gosta.views import numbers
 
-SECRET_BYTES, LEAST_VALUES = (
-    32,
-    8,
-)  # of a site, and how many values its bytes have: a random one has more
+SECRET_BYTES = 32  # of a site's secret
+LEAST_VALUES = 8  # different bytes of a secret: a random one has more
 LAST_DIGITS = 1e-9  # results that differ by less can be those of another processor
-APART = (
-    "time",
-    "left_out",
-    "results",
-    "rows_of",
-)  # fields of reports that differ between nodes, or are compared apart
+# Fields of reports that differ between nodes, or are compared apart.
+APART = ("time", "left_out", "results", "rows_of")
 ROW_FIELDS = ("rows", "people", "rows_per_person", "rows_of")  # of entries of logs
 
-
-# Adds what it finds to the problems, and returns the evidence; None: it has nothing to say about this release.
+# Adds to the problems, and returns the evidence; None: it has nothing to say about this release.
 Check = Callable[[Release, Problems], str | None]
 
 
@@ -63,9 +56,8 @@ def load_sum_peers(folder: Path) -> tuple[dict[str, SumPeer], dict[str, str]]:
         if not (node.path / JOURNAL_FILE).is_file():
             continue
         if node.is_running:
-            raise NetworkError(
-                f"{name} is running, and its journal changes; stop the network first"
-            )
+            what = f"{name} is running, and its journal changes; stop the network first"
+            raise NetworkError(what)
         try:
             _, peer, journal = load_peer(node.path)
             journal.close()
@@ -110,18 +102,14 @@ def check_release(
         missing = Finding("there is a release", None, "no node whose journal is here has one yet")
         unknown = [*unknown, *unread.values()] if peers or unread else ["no journal is here"]
         return [missing, _check_chains(peers, incomplete, unknown)]
-    latest = min(
-        reports, key=lambda one: (-one.epoch, one.origin)
-    )  # as nodes follow from one epoch to another
+    # Of two epochs with one number, nodes follow to that of the lower name.
+    latest = min(reports, key=lambda one: (-one.epoch, one.origin))
     release = Release(latest, peers, unread)
     chains = _check_chains(peers, incomplete, [*unknown, *release.not_here])
     if what := _why_malformed(latest):
         return [Finding("there is a release", False, what), chains]
-    first, *others = [
-        found
-        for claim, check in CLAIMS.items()
-        if (found := _run(claim, check, release)) is not None
-    ]
+    found = [_run(claim, check, release) for claim, check in CLAIMS.items()]
+    first, *others = [one for one in found if one is not None]
     return [first, chains, *others]
 
 
@@ -134,9 +122,8 @@ def _run(claim: str, check: Check, release: Release) -> Finding | None:
     except GostaError as error:
         problems.unknown.append(str(error))
     except Exception as error:
-        problems.unknown.append(
-            f"something is damaged ({type(error).__name__}: {' '.join(str(error).split())})"
-        )
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        problems.unknown.append(f"something is damaged ({what})")
     else:
         if found is None:
             return None
@@ -151,7 +138,8 @@ def _why_malformed(report: SumReport) -> str:
         return f"a report names these participants: {some(names) or 'none'}"
     counts = {"tags": len(report.tags), "keys": len(report.keys), "digests": len(report.parts)}
     if set(counts.values()) != {len(names)}:
-        return f"a report has {len(names)} participants, {', '.join(f'{count} {what}' for what, count in counts.items())}"
+        others = ", ".join(f"{count} {what}" for what, count in counts.items())
+        return f"a report has {len(names)} participants, {others}"
     return ""
 
 
@@ -167,35 +155,32 @@ def _check_reports(release: Release, problems: Problems) -> str:
             _compare_reports(release, peer, own, problems)
         elif name in report.participants:
             is_known = any(one.event == "release" for one in release.entries(peer))
-            (problems.wrong if is_known else problems.unknown).append(
-                f"{name} has no report of epoch {report.epoch}"
-            )
+            where = problems.wrong if is_known else problems.unknown
+            where.append(f"{name} has no report of epoch {report.epoch}")
         elif peer.report is not None:
             problems.unknown.append(f"{name} reports epoch {peer.report.epoch}")
-    left_out = [name for name in sorted(release.trust.members) if name not in report.participants]
     evidence = f"epoch {report.epoch}, {len(report.participants)} sites"
-    return evidence + f", left out: {', '.join(left_out[:MOST_NAMED])}" * bool(left_out)
+    left_out = [name for name in sorted(release.trust.members) if name not in report.participants]
+    return f"{evidence}, left out: {', '.join(left_out[:MOST_NAMED])}" if left_out else evidence
 
 
 def _compare_reports(release: Release, peer: SumPeer, own: SumReport, problems: Problems) -> None:
     report, name = release.report, peer.name
-    fields = [
-        one
-        for one in own.__struct_fields__
-        if one not in APART and getattr(own, one) != getattr(report, one)
-    ]
+    compared = [one for one in own.__struct_fields__ if one not in APART]
+    fields = [one for one in compared if getattr(own, one) != getattr(report, one)]
     same_results = _is_same(own.results, report.results)
-    fields += ["results"] * (same_results is False)
-    problems.wrong += [f"another {', '.join(fields)} at {name}"] if fields else []
-    problems.unknown += [f"the last digits of the results at {name}"] * (same_results is None)
+    if same_results is False:
+        fields.append("results")
+    problems.add_wrong(bool(fields), f"another {', '.join(fields)} at {name}")
+    problems.add_unknown(same_results is None, f"the last digits of the results at {name}")
     members, join = peer.trust.members, peer.said(Join)
     is_same_list = join is not None and join.list_digest == peer.trust.list_digest
-    left_out = [
-        one for one in own.left_out if is_same_list or one in members
-    ]  # others have been removed since
+    # With another list, members may have been removed since.
+    left_out = [one for one in own.left_out if is_same_list or one in members]
     if left_out != [one for one in sorted(members) if one not in own.participants]:
-        what = f"{name} says that {', '.join(own.left_out[:MOST_NAMED]) or 'nobody'} is left out"
-        (problems.wrong if release.is_of(peer) and is_same_list else problems.unknown).append(what)
+        where = problems.wrong if release.is_of(peer) and is_same_list else problems.unknown
+        named = ", ".join(own.left_out[:MOST_NAMED]) or "nobody"
+        where.append(f"{name} says that {named} is left out")
 
 
 def _is_same(found: Sequence[StratumResult], wanted: Sequence[StratumResult]) -> bool | None:
@@ -203,16 +188,16 @@ def _is_same(found: Sequence[StratumResult], wanted: Sequence[StratumResult]) ->
     values, others = _leaves(tuple(found)), _leaves(tuple(wanted))
     if len(values) != len(others):
         return False
-    differing = [
-        (a, b) for a, b in zip(values, others, strict=True) if a != b and not (a != a and b != b)
-    ]
+    pairs = zip(values, others, strict=True)
+    differing = [(a, b) for a, b in pairs if a != b and not (a != a and b != b)]
     if not differing:
         return True
-    are_near = [
-        isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=LAST_DIGITS)
-        for a, b in differing
-    ]
-    return None if all(are_near) else False
+    return None if all(_is_near(a, b) for a, b in differing) else False
+
+
+def _is_near(a: object, b: object) -> bool:
+    are_numbers = isinstance(a, float) and isinstance(b, float)
+    return are_numbers and math.isclose(a, b, rel_tol=LAST_DIGITS)  # type: ignore[arg-type]
 
 
 def _leaves(value: object) -> list[object]:
@@ -225,19 +210,17 @@ def _leaves(value: object) -> list[object]:
 def _check_chains(
     peers: Mapping[str, SumPeer], incomplete: Mapping[str, str], unknown: Sequence[str]
 ) -> Finding:
-    problems = Problems(
-        [f"{name}: {incomplete[name]}" for name in peers if incomplete[name]], [*unknown]
-    )
+    wrong = [f"{name}: {incomplete[name]}" for name in peers if incomplete[name]]
     evidence = f"{sum(len(peer.log) for peer in peers.values()):,} entries"
-    return problems.finding("the log of every site is a chain without gaps", evidence)
+    claim = "the log of every site is a chain without gaps"
+    return Problems(wrong, [*unknown]).finding(claim, evidence)
 
 
 def _check_logs(release: Release, problems: Problems) -> str:
+    unread = [name for name in release.here if name not in release.snapshots]
     problems.unknown += release.not_here
-    problems.unknown += [
-        f"the rows in the log of {name}" for name in release.here if name not in release.snapshots
-    ]
-    problems.unknown += [f"other settings: {release.differences[0]}"] if release.differences else []
+    problems.unknown += [f"the rows in the log of {name}" for name in unread]
+    problems.unknown += [f"other settings: {one}" for one in release.differences[:1]]
     count = 0
     for name, peer in release.peers.items():
         if name in release.here or release.reported_by(peer) is not None:
@@ -249,18 +232,15 @@ def _check_logs(release: Release, problems: Problems) -> str:
 def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
     entries, own = release.entries(peer), release.reported_by(peer)
     made = [one for one in entries if one.event == "contribution"]
-    rounds = range(1, 1 + release.round_count) if peer.name in release.here else []
-    order = [
-        (one.event == "release", one.round)
-        for one in entries
-        if one.event in ("contribution", "release")
-    ]
+    released = [one for one in entries if one.event == "release"]
+    order = [(one.event, one.round) for one in entries if one.event in ("contribution", "release")]
     others = {one.event for one in entries} - {"contribution", "release", "agreement"}
     if made and (others or order != sorted(order)):
-        yield f"entries {', '.join(one.event for one in entries)}, which no site with a contribution has in this order"
-    if [one.round for one in made] != list(rounds):
-        yield f"entries of contributions to rounds {[one.round for one in made]}, by the report {list(rounds)}"
-    released = [one for one in entries if one.event == "release"]
+        events = ", ".join(one.event for one in entries)
+        yield f"entries {events}, which no site with a contribution has in this order"
+    rounds = list(range(1, 1 + release.round_count)) if peer.name in release.here else []
+    if (found := [one.round for one in made]) != rounds:
+        yield f"entries of contributions to rounds {found}, by the report {rounds}"
     wanted = [] if own is None else [(release.round_count, own.time, own.rows_of)]
     if [(one.round, one.time, one.rows_of) for one in released] != wanted:
         yield f"{len(released)} entries of the release, and none is of its report"
@@ -271,62 +251,50 @@ def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
 
 def _differing_fields(release: Release, peer: SumPeer, entry: LogEntry) -> list[str]:
     """Return the fields of an entry that are not those which an honest node writes."""
-    if release.differences or entry.round > release.round_count:
-        wanted = msgspec.structs.replace(entry, participants=release.report.participants)
-        if entry.round == release.round_count:
-            wanted = msgspec.structs.replace(
-                wanted, layout=release.report.layout, law=release.report.law
-            )
-    else:
+    report = release.report
+    if not release.differences and entry.round <= release.round_count:
         wanted = _wanted_entry(release, peer, entry)
+    elif entry.round != release.round_count:
+        wanted = msgspec.structs.replace(entry, participants=report.participants)
+    else:
+        said = {"participants": report.participants, "layout": report.layout, "law": report.law}
+        wanted = msgspec.structs.replace(entry, **said)
     return [one for one in entry.__struct_fields__ if getattr(entry, one) != getattr(wanted, one)]
 
 
 def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
-    current, rows, names = (
-        release.rounds[entry.round - 1],
-        release.snapshots.get(peer.name),
-        release.report.participants,
-    )
+    current, rows = release.rounds[entry.round - 1], release.snapshots.get(peer.name)
+    names = release.report.participants
     size, noise_id = 0, ""
     if entry.event == "contribution":
         vector = bytes(8 * (current.layout.size + CHECKS))
-        size = len(
-            msgspec.msgpack.encode(
-                Part(*release.id, peer.name, bytes(16), current.number, bytes(16), vector)
-            )
-        )
-        noise_id = release.noise_id(current).hex() if current.noise.law != "none" else ""
-    announcement = Announcement(*release.id, "", b"")
+        part = Part(*release.id, peer.name, bytes(16), current.number, bytes(16), vector)
+        size = len(msgspec.msgpack.encode(part))
+        noise_id = "" if current.noise.law == "none" else release.noise_id(current).hex()
     wanted = site.make_entry(
         peer.source,
         entry.event,
         entry.time,
-        announcement,
+        Announcement(*release.id, "", b""),
         *current[:3],
-        rows,
-        names,
-        entry.sent_to,
-        size,
-        "",
-        noise_id,
+        rows=rows,
+        participants=names,
+        sent_to=entry.sent_to,
+        size=size,
+        noise_id=noise_id,
     )
-    unknown = (
-        []
-        if peer.name not in names
-        else ROW_FIELDS
-        if rows is None
-        else []
-        if release.is_of(peer)
-        else ["rows_of"]
-    )
+    unknown: Sequence[str] = ()
+    if peer.name in names and rows is None:
+        unknown = ROW_FIELDS
+    elif peer.name in names and not release.is_of(peer):
+        unknown = ("rows_of",)
     return msgspec.structs.replace(wanted, **{one: getattr(entry, one) for one in unknown})
 
 
 def _check_settings(release: Release, problems: Problems) -> str:
     """Compare the report with the settings."""
     identities = {peer.identity[1:] for peer in release.peers.values()}
-    problems.wrong += ["the nodes have different settings"] * (len(identities) > 1)
+    problems.add_wrong(len(identities) > 1, "the nodes have different settings")
     (problems.unknown if release.has_other_settings else problems.wrong).extend(release.differences)
     law = release.report.law
     return f"layout {release.report.layout}, {'no' if law == 'none' else law} noise"
@@ -338,36 +306,34 @@ def _check_settings(release: Release, problems: Problems) -> str:
 def _check_totals(release: Release, problems: Problems) -> str:
     problems.unknown += release.not_here
     for name, peer in release.here.items():
-        if name not in release.snapshots:
-            is_wrong = release.is_of(peer) and peer.rows is not None
-            problems.wrong += [f"the snapshot of {name} is another one than it said"] * is_wrong
-            problems.unknown += [f"{name} has its snapshot no more"] * (not is_wrong)
+        if name in release.snapshots:
+            continue
+        if release.is_of(peer) and peer.rows is not None:
+            problems.wrong.append(f"the snapshot of {name} is another one than it said")
+        else:
+            problems.unknown.append(f"{name} has its snapshot no more")
     for one in release.recomputed:
         _check_rest(release, one, problems)
     sizes = " and ".join(f"{one.round.layout.size:,}" for one in release.recomputed)
-    return f"{sizes} numbers" + ", bit for bit" * (
-        not release.without_snapshot and not problems.wrong
-    )
+    is_exact = not (release.without_snapshot or problems.wrong)
+    return f"{sizes} numbers" + (", bit for bit" if is_exact else "")
 
 
 def _check_rest(release: Release, found: Recomputed, problems: Problems) -> None:
-    """Check what the total of a round has beyond the sites that are here: nothing, or sums of the other sites."""
+    """Check what a total has beyond the sites that are here: nothing, or sums of the other sites."""
     missing, (number, layout, noise, _) = release.without_snapshot, found.round
     if found.total is None:
         problems.wrong.append(f"the total of round {number} cannot be one")
-    elif not missing:
-        count = np.count_nonzero(found.rest)
-        problems.wrong += [f"{count:,} of {layout.size:,} numbers of round {number} differ"] * bool(
-            count
-        )
-    else:
+    elif missing:
         rest = found.rest.view(np.int64) / 2.0**noise.bits
         most = sum(site.largest_rows(release.trust, name) for name in missing)
-        if not layout.is_plausible(rest, noise.reach, most):
-            who = ", ".join(missing[:MOST_NAMED])
-            problems.wrong.append(
-                f"what remains in round {number} for {who} is no sum over the rows that it may have"
-            )
+        what = f"what remains in round {number} for {', '.join(missing[:MOST_NAMED])}"
+        is_wrong = not layout.is_plausible(rest, noise.reach, most)
+        problems.add_wrong(is_wrong, f"{what} is no sum over the rows that it may have")
+    else:
+        count = int(np.count_nonzero(found.rest))
+        what = f"{count:,} of {layout.size:,} numbers of round {number} differ"
+        problems.add_wrong(count > 0, what)
 
 
 def _check_noise(release: Release, problems: Problems) -> str | None:
@@ -377,35 +343,31 @@ def _check_noise(release: Release, problems: Problems) -> str | None:
     _check_secrets(
         {name: release.peers[name].memory.secret for name in release.snapshots}, problems
     )
-    problems.unknown += [
-        f"the sums of {name}, which cannot be told from its noise" for name in missing
-    ]
+    what = "which cannot be told from its noise"
+    problems.unknown += [f"the sums of {name}, {what}" for name in missing]
     for one in () if missing else release.recomputed:
         noise = one.round.noise
         sizes = np.abs((one.rest + one.noise).view(np.int64) / 2.0**noise.bits)
-        mean, largest = float(sizes.mean()), float(sizes.max())
+        mean, largest = sizes.mean().item(), sizes.max().item()
         low, high = recompute.allowed_mean(noise, len(sizes))
-        text = f"round {one.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: {low:.3g} to {high:.3g})"
-        found.append(f"{text}, {largest:.3g} at most ({noise.reach:.3g})")
-        is_of_law = low <= mean <= high and largest <= noise.reach
-        problems.wrong += [f"the noise of round {one.round.number} is of another law"] * (
-            not is_of_law
+        found.append(
+            f"round {one.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: {low:.3g} "
+            f"to {high:.3g}), {largest:.3g} at most ({noise.reach:.3g})"
         )
+        is_of_law = low <= mean <= high and largest <= noise.reach
+        what = f"the noise of round {one.round.number} is of another law"
+        problems.add_wrong(not is_of_law, what)
     return "; ".join(found)
 
 
 def _check_secrets(secrets: Mapping[str, bytes], problems: Problems) -> None:
     """Check that noise follows from random numbers which no two sites share."""
-    weak = [
-        name
-        for name, secret in secrets.items()
-        if len(secret) != SECRET_BYTES or len(set(secret)) < LEAST_VALUES
-    ]
-    problems.wrong += [
-        f"the secret of {name}, from which its noise follows, is not random" for name in weak
-    ]
-    if len(set(secrets.values())) < len(secrets):
-        problems.wrong.append("the noise of several sites follows from the same secret")
+    for name, secret in secrets.items():
+        is_random = len(secret) == SECRET_BYTES and len(set(secret)) >= LEAST_VALUES
+        what = f"the secret of {name}, from which its noise follows, is not random"
+        problems.add_wrong(not is_random, what)
+    is_shared = len(set(secrets.values())) < len(secrets)
+    problems.add_wrong(is_shared, "the noise of several sites follows from the same secret")
 
 
 def _check_files(release: Release, problems: Problems) -> str:
@@ -416,22 +378,18 @@ def _check_files(release: Release, problems: Problems) -> str:
         except GostaError as error:
             problems.unknown.append(f"the file of {name}: {error}")
             continue
-        problems.unknown += [f"the file of {name} has other rows than those contributed"] * (
-            not is_same
-        )
-    return f"{numbers.count(len(release.report.participants) - len(problems.unknown), 'file')} compared"
+        what = f"the file of {name} has other rows than those contributed"
+        problems.add_unknown(not is_same, what)
+    count = len(release.report.participants) - len(problems.unknown)
+    return f"{numbers.count(count, 'file')} compared"
 
 
 def _check_bounds(release: Release, problems: Problems) -> str:
-    trust = release.trust
-    lists = {
-        peer.trust.list_digest
-        for peer in release.peers.values()
-        if peer.trust.serial == trust.serial
-    }
-    problems.wrong += [f"there are {len(lists)} member lists with number {trust.serial}"] * (
-        len(lists) > 1
-    )
+    trust, serial = release.trust, release.trust.serial
+    trusts = [peer.trust for peer in release.peers.values()]
+    lists = {one.list_digest for one in trusts if one.serial == serial}
+    what = f"there are {len(lists)} member lists with number {serial}"
+    problems.add_wrong(len(lists) > 1, what)
     problems.unknown += release.not_here
     for name in release.here:
         rows, most = release.snapshots.get(name), site.largest_rows(trust, name)
@@ -440,58 +398,51 @@ def _check_bounds(release: Release, problems: Problems) -> str:
         elif name not in trust.members:
             problems.unknown.append(f"{name} is no member any more")
         elif not release.joined_with_latest_list(name):
-            problems.unknown.append(
-                f"{name} contributed by another member list than number {trust.serial}"
-            )
-        elif rows.rows > most:
-            problems.wrong.append(
-                f"{name} contributed {rows.rows:,} rows, and {most:,} are allowed"
-            )
-    return f"member list {trust.serial}"
+            what = f"{name} contributed by another member list than number {serial}"
+            problems.unknown.append(what)
+        else:
+            what = f"{name} contributed {rows.rows:,} rows, and {most:,} are allowed"
+            problems.add_wrong(rows.rows > most, what)
+    return f"member list {serial}"
 
 
 # Results.
 
 
 def _check_results(release: Release, problems: Problems) -> str:
-    report = release.report
+    report, last = release.report, release.rounds[-1]
     _check_min_cell(release, problems)
     totals = _reported_totals(release)
-    if not release.rounds[-1].layout.is_plausible(totals, release.rounds[-1].noise.reach):
+    if not last.layout.is_plausible(totals, last.noise.reach):
         problems.wrong.append("no rows have such a total")
         return ""
     wanted = _wanted_results(release, totals)
     for peer in release.peers.values():
         own = release.reported_by(peer)
         same = True if own is None else _is_same(own.results, wanted)
-        problems.wrong += [f"other ones at {peer.name}"] * (same is False)
-        problems.unknown += [f"the last digits of those at {peer.name}"] * (same is None)
+        problems.add_wrong(same is False, f"other ones at {peer.name}")
+        problems.add_unknown(same is None, f"the last digits of those at {peer.name}")
     return f"{numbers.count(len(wanted), 'result')}, with cells of at least {report.min_cell}"
 
 
 def _reported_totals(release: Release) -> Floats:
-    layout, noise = release.rounds[-1].layout, release.rounds[-1].noise
-    if len(release.report.vector) != 8 * layout.size:
-        raise NetworkError(
-            f"{layout.size:,} numbers are needed, and the total has {len(release.report.vector) // 8:,}"
-        )
-    return np.asarray(statements.unpack(release.report.vector).view(np.int64) / 2.0**noise.bits)
+    last, vector = release.rounds[-1], release.report.vector
+    if len(vector) != 8 * last.layout.size:
+        wanted = f"{last.layout.size:,} numbers are needed"
+        raise NetworkError(f"{wanted}, and the total has {len(vector) // 8:,}")
+    return np.asarray(statements.unpack(vector).view(np.int64) / 2.0**last.noise.bits)
 
 
 def _wanted_results(release: Release, totals: Floats) -> tuple[StratumResult, ...]:
-    (_, layout, noise, _), least, level = (
-        release.rounds[-1],
-        release.report.min_cell,
-        release.source.confidence_level,
-    )
+    """Return the results of a total, as they are in a report."""
+    _, layout, noise, _ = release.rounds[-1]
+    least, level = release.report.min_cell, release.source.confidence_level
     found = layout.results(totals, least, noise.variance, level, noise.bits)
-    return msgspec.msgpack.decode(
-        msgspec.msgpack.encode(found), type=tuple[StratumResult, ...]
-    )  # as it is in a report
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=tuple[StratumResult, ...])
 
 
 def _check_min_cell(release: Release, problems: Problems) -> None:
-    asked, count = [], len(release.report.participants)
+    asked = list[int]()
     problems.unknown += [f"the least cell that {name} asks for" for name in release.absent]
     for name, peer in release.here.items():
         join = peer.said(Join) if release.is_of(peer) else None
@@ -500,10 +451,11 @@ def _check_min_cell(release: Release, problems: Problems) -> None:
             continue
         asked.append(join.min_cell)
         has_changed = peer.source.policy.min_cell != join.min_cell
-        problems.unknown += [f"the policy of {name} has another min_cell now"] * has_changed
-    most = max(asked, default=0)
-    if most > release.report.min_cell or (len(asked) == count and most < release.report.min_cell):
-        problems.wrong.append(f"cells of {most} rows are asked for")
+        problems.add_unknown(has_changed, f"the policy of {name} has another min_cell now")
+    most, reported = max(asked, default=0), release.report.min_cell
+    is_all = len(asked) == len(release.report.participants)
+    is_wrong = most > reported or (is_all and most < reported)
+    problems.add_wrong(is_wrong, f"cells of {most} rows are asked for")
 
 
 def _check_brackets(release: Release, problems: Problems) -> str | None:
@@ -515,11 +467,9 @@ def _check_brackets(release: Release, problems: Problems) -> str | None:
     for one, exact in release.results:
         if exact is not None and not _why_not(release, one, exact):
             checked.append(f"{_title(one)} {numbers.number(exact[:3])}")
-            inside = all(
-                low <= value <= high
-                for low, value, high in zip(one.low, exact, one.high, strict=True)
-            )
-            problems.wrong += [] if inside else [f"{_title(one)} is outside"]
+            ends = zip(one.low, exact, one.high, strict=True)
+            is_inside = all(low <= value <= high for low, value, high in ends)
+            problems.add_wrong(not is_inside, f"{_title(one)} is outside")
     return shorten(checked) if checked else None
 
 
@@ -536,7 +486,7 @@ def _check_others(release: Release, problems: Problems) -> str | None:
 
 
 def _title(one: StratumResult) -> str:
-    return one.statistic + f" ({one.stratum})" * bool(one.stratum)
+    return f"{one.statistic} ({one.stratum})" if one.stratum else one.statistic
 
 
 def _why_not(release: Release, one: StratumResult, exact: tuple[float, ...] | None) -> str:
@@ -545,7 +495,7 @@ def _why_not(release: Release, one: StratumResult, exact: tuple[float, ...] | No
         return "it has no value"
     if release.report.law != "none":
         return "it has no bracket, because of noise"
-    if one.clipped:  # these count as the ends of the range: the bracket is for them
+    if one.clipped:  # they count as the ends of the range, and the bracket is for these
         return f"{numbers.count(round(one.clipped), 'row')} beyond the range"
     if not one.is_certified:
         return "it has no bracket, because its sketch is random"
