@@ -68,19 +68,20 @@ def edges_of(graph: str, n: int, count: int, seed: int = 0) -> Any:
 @every_rule
 @pytest.mark.parametrize("name", STATISTICS)
 def test_engines_agree_to_the_last_bit(protocol: Protocol, name: str) -> None:
+    """Every rule with every statistic; each of them with rows inside the nodes' cells and outside, in turn."""
+    is_inline = (RULES.index(protocol) + STATISTICS.index(name)) % 2 == 1
     for graph in GRAPHS:
         setting = setting_of(name, protocol, graph)
         edges = edges_of(graph, 24, 600)
         reference = ReferenceEngine(setting, 0)
         expected = reference.start([0])
         advance(reference, expected, edges)
-        for is_inline in (False, True):
-            engine = one_row_engine(setting, is_inline)
-            batch = engine.start([0])
-            advance(engine, batch, edges[:202])
-            advance(engine, batch, edges[202:])
-            np.testing.assert_array_equal(estimates(engine, batch), estimates(reference, expected))
-            np.testing.assert_array_equal(engine.visitors(batch), reference.visitors(expected))
+        engine = one_row_engine(setting, is_inline)
+        batch = engine.start([0])
+        advance(engine, batch, edges[:202])
+        advance(engine, batch, edges[202:])
+        np.testing.assert_array_equal(estimates(engine, batch), estimates(reference, expected))
+        np.testing.assert_array_equal(engine.visitors(batch), reference.visitors(expected))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

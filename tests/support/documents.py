@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import ports
-from processes import GOSTA, WAIT_SECONDS
+from processes import GOSTA, POLL_SECONDS, WAIT_SECONDS
 
 from gosta.cli.main import main
 
@@ -149,7 +149,7 @@ class Reader:
             and not agrees(command.output, output)
             and time.monotonic() < end
         ):
-            time.sleep(0.2)
+            time.sleep(POLL_SECONDS)
             # as a reader does, who waits for what a command before has changed
             code, output = run(text)
         expected = 2 if command.output.startswith("gosta: ") else 0
@@ -220,7 +220,7 @@ def await_output(command: Command, process: subprocess.Popen[bytes], log: IO[str
         assert time.monotonic() < end, (
             f"$ {command.text}\n{output[-2000:]}\nis shown as\n{command.output}"
         )
-        time.sleep(0.05)
+        time.sleep(POLL_SECONDS)
         log.seek(0)
         output = log.read()
 

@@ -18,6 +18,7 @@ from gosta.net.node.status import Status
 
 GOSTA = [sys.executable, "-m", "gosta"]
 WAIT_SECONDS = 120.0  # generous: machines are slow, and no test of processes is about speed
+POLL_SECONDS = 0.2  # asking all nodes again takes processor time from them
 
 
 def gosta(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -46,7 +47,7 @@ def wait_until(is_reached: Callable[[], bool], describe: Callable[[], object] = 
     end = time.monotonic() + WAIT_SECONDS
     while not is_reached():
         assert time.monotonic() < end, describe()
-        time.sleep(0.05)
+        time.sleep(POLL_SECONDS)
 
 
 class Processes:
