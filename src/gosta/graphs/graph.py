@@ -73,6 +73,38 @@ class Graph:
         rows["neighbours of a node"] = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         return html.table(rows.items(), caption=f"Graph: {self.name}")
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the size, the degrees and the number of components, which JSON can store.
+
+        >>> Graph("pair", 2, np.array([[0, 1]], dtype=np.int32)).to_dict()["degrees"]
+        {'min': 1, 'mean': 1.0, 'max': 1}
+        """
+        degrees = self.degrees
+        return {
+            "graph": self.name,
+            "n": self.n,
+            "edges": self.m,
+            "degrees": {
+                "min": int(degrees.min()),
+                "mean": float(degrees.mean()),
+                "max": int(degrees.max()),
+            },
+            "components": len(self.components()),
+            "weighted": self.weights is not None,
+        }
+
+    def rows(self) -> dict[str, str]:
+        """Return the same in words, by a name for each."""
+        known = self.to_dict()
+        least, mean, most = known["degrees"].values()
+        varied = f"{least:,} to {most:,}, mean {mean:.4g}"
+        return {
+            "nodes": numbers.count(self.n),
+            "edges": numbers.count(self.m) + ", weighted" * known["weighted"],
+            "degrees": f"{least:,} each" if least == most else varied,
+            "components": numbers.count(known["components"]),
+        }
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, to be pickled without what was computed from them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -212,23 +244,29 @@ class Graph:
         return np.cumsum(self.weights)
 
     def components(self) -> Integers:
-        """Return the sizes of the connected components, largest first.
+        """Return the sizes of the connected components, largest first."""
+        return self._component_sizes
 
-        Every node points to a smaller one, at last to the root of its component. Each round points the larger of the
-        two roots that an edge joins to the smallest such root, and shortens all paths to one step, until none is left.
+    @functools.cached_property
+    def _component_sizes(self) -> Integers:
+        """Sizes of the components, found by pointers that go from nodes to smaller ones.
+
+        Every node points to a smaller one, at last to the root of its component. Each round points
+        the larger of the two roots that an edge joins to the smallest such root, and shortens all
+        paths to one step, until no edge joins two roots.
         """
         if self.edges is None:
             return np.array([self.n])
         machine.require_memory(100 * self.m + 40 * self.n, f"finding the components of {self.name}")
         root = np.arange(self.n, dtype=np.int32)
-        one, two = self.edges.T
-        while len(one):
-            np.minimum.at(root, np.maximum(one, two), np.minimum(one, two))
+        left, right = self.edges.T
+        while len(left):
+            np.minimum.at(root, np.maximum(left, right), np.minimum(left, right))
             while not np.array_equal(above := root[root], root):
                 root = above
-            one, two = root[one], root[two]
-            apart = one != two
-            one, two = one[apart], two[apart]
+            left, right = root[left], root[right]
+            apart = left != right
+            left, right = left[apart], right[apart]
         sizes = np.bincount(root)
         return np.sort(sizes[sizes > 0])[::-1]
 
