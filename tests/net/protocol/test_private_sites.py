@@ -262,6 +262,17 @@ def test_a_second_commitment_shows_nothing_and_names_its_author() -> None:
     assert not has_exact_sums(spy, "node-0")
 
 
+def test_a_contribution_for_other_commitments_is_not_used() -> None:
+    """Otherwise two sites could report totals of different contributions."""
+    network = strict([scores(40) for _ in range(4)], complete(4), **AUC)
+    network.clock.run(4.0)
+    epoch = network.sum_peers["node-0"].current
+    part = epoch.said(Part, "node-2", 1)
+    assert part is not None
+    assert epoch.is_due(part)
+    assert not epoch.is_due(msgspec.structs.replace(part, commits=bytes(16)))
+
+
 def test_a_name_that_another_site_has_now() -> None:
     """The coordinator gives the name of a site to the key of a member; the others accept its list."""
     network = strict([scores(40) for _ in range(5)], complete(5), **AUC)
