@@ -17,28 +17,16 @@ from gosta.views import terminal
 
 if TYPE_CHECKING:
     from gosta.net.audit.disclosures import Row, Total
+    from gosta.net.audit.findings import Finding
     from gosta.net.deploy.site_log import SiteLog
     from gosta.net.protocol.records import LogEntry
 
 NOT_CHECKED = 3  # exit code
 SUMS_HEADING = (
-    "time",
-    "event",
-    "epoch",
-    "layout",
-    "rows",
-    "bytes",
-    "noise",
-    "sites",
+    *("time", "event", "epoch", "layout", "rows", "bytes", "noise", "sites"),
     "statistics; why nothing left",
 )
-SUMS_DISPENSABLE = (
-    "layout",
-    "bytes",
-    "sites",
-    "noise",
-    "rows",
-)  # left out first on a narrow terminal
+SUMS_DISPENSABLE = ("layout", "bytes", "sites", "noise", "rows")  # on a narrow terminal
 REASON_CHARACTERS = 20  # of the last column that fit in any case
 TOTAL_HEADING = ("data", "neighbour", "samples sent", "different rows", "first", "last")
 ROW_HEADING = ("data", "row", "times", "first", "last", "sent to")
@@ -54,18 +42,16 @@ def verify(folder: Folder, as_json: options.Json = False) -> None:
     """
     from gosta.net.audit import verify, verify_sums
 
-    findings = (
-        verify_sums.verify_sums(folder)
-        if _is_private(folder)
-        else verify.verify(verify.load_journals(folder))
-    )
+    def find() -> list[Finding]:
+        if _is_private(folder):
+            return verify_sums.verify_sums(folder)
+        return verify.verify(verify.load_journals(folder))
+
+    findings = find()
     for finding in findings:
         mark = {True: "yes", False: "NO ", None: "not checked"}[finding.holds]
-        print(
-            json.dumps(finding._asdict())
-            if as_json
-            else f"{mark}  {finding.claim}\n     {finding.evidence}"
-        )
+        text = f"{mark}  {finding.claim}\n     {finding.evidence}"
+        print(json.dumps(finding._asdict()) if as_json else text)
     found = {finding.holds for finding in findings}
     if found != {True}:
         raise typer.Exit(1 if False in found else NOT_CHECKED)
@@ -76,22 +62,19 @@ def replay(folder: Folder, as_json: options.Json = False) -> None:
     from gosta.net.audit import verify
 
     if _is_private(folder):
-        print(
-            "private sums have no exchanges to replay; 'gosta network verify' adds up the rows again"
-        )
+        instead = "'gosta network verify' adds up the rows again"
+        print(f"private sums have no exchanges to replay; {instead}")
         return
     found = verify.replay(verify.load_journals(folder))
     if as_json:
         print(json.dumps(found._asdict()))
     else:
-        differ = f"states differ at {', '.join(found.differing)}" if found.differing else ""
-        print(
-            f"{found.exchanges:,} exchanges replayed, and the states of {found.nodes} nodes compared"
-        )
+        compared = f"the states of {found.nodes} nodes compared"
+        print(f"{found.exchanges:,} exchanges replayed, and {compared}")
         if found.waiting:
-            print(
-                f"not compared, as they wait for the confirmation of an exchange: {', '.join(found.waiting)}"
-            )
+            waiting = ", ".join(found.waiting)
+            print(f"not compared, as they wait for the confirmation of an exchange: {waiting}")
+        differ = f"states differ at {', '.join(found.differing)}" if found.differing else ""
         print(differ or "all these states are the same, bit for bit")
     if found.differing:
         raise typer.Exit(1)
@@ -113,18 +96,13 @@ def audit(
         _audit_sums(folder, as_json)
         return
     site = disclosures.read_site(folder)
-    by_row, by_neighbour = (
-        disclosures.total_by_row(site.ledger),
-        disclosures.total_by_neighbour(site.ledger),
-    )
+    by_row = disclosures.total_by_row(site.ledger)
+    by_neighbour = disclosures.total_by_neighbour(site.ledger)
     found = by_row if rows else by_neighbour
     if as_json:
         for one in found:
-            print(
-                json.dumps(
-                    {"node": site.node, **one._asdict(), "is_current": one.data == site.data}
-                )
-            )
+            is_current = one.data == site.data
+            print(json.dumps({"node": site.node, **one._asdict(), "is_current": is_current}))
     elif not found:
         print(f"{site.node}: no row of this site was sent to a neighbour")
     else:
@@ -134,15 +112,11 @@ def audit(
         else:
             lines = [TOTAL_HEADING, *(_total_line(total, site.data) for total in by_neighbour)]
         print(terminal.columns(lines, indent=0))
-        print(
-            "data: digest of the data file's rows; rows are counted from 0, in the order of the file"
-        )
+        counted = "rows are counted from 0, in the order of the file"
+        print(f"data: digest of the data file's rows; {counted}")
         print("a sample counts once for a neighbour and epoch, however often it is sent again")
-        who = (
-            f"all {len(site.members)} members: {shorten(site.members, 20)}"
-            if site.members
-            else "all nodes"
-        )
+        members = f"all {len(site.members)} members: {shorten(site.members, 20)}"
+        who = members if site.members else "all nodes"
         print(f"neighbours pass these rows on, and so do theirs: they can be seen by {who}")
 
 
@@ -170,13 +144,15 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
         entries = [("never sent", never)]
         sent = [one.entry for one in site.log if one.entry.event == "contribution"]
         if sent:
-            strata = f"; strata: {shorten(sent[-1].strata)}" * bool(sent[-1].strata)
-            rows = f"rows as they were at {_time(sent[-1].rows_of)}; " * bool(sent[-1].rows_of)
-            what = f"{rows}columns {shorten(sent[-1].columns, 20)}; {sent[-1].bins} bins{strata}"
-            entries.append(("the last one", f"{what}; noise: {_noise(sent[-1])}"))
-            entries.append(
-                ("sent to", f"{shorten(sent[-1].sent_to, 20)}; they pass it on to all members")
-            )
+            last = sent[-1]
+            what = [f"columns {shorten(last.columns, 20)}", f"{last.bins} bins"]
+            if last.rows_of:
+                what.insert(0, f"rows as they were at {_time(last.rows_of)}")
+            if last.strata:
+                what.append(f"strata: {shorten(last.strata)}")
+            entries.append(("the last one", "; ".join([*what, f"noise: {_noise(last)}"])))
+            sent_to = f"{shorten(last.sent_to, 20)}; they pass it on to all members"
+            entries.append(("sent to", sent_to))
         print(terminal.definitions([*entries, *_sums_entries(site)], wrap=sys.stdout.isatty()))
     if site.missing:
         print(f"{site.node}: the log is not complete: {site.missing}", file=sys.stderr)
@@ -186,11 +162,7 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
 def _fitting(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     """Leave out columns so that the beginnings of the last one, which may hold long reasons, fit the terminal."""
     begun = [[*line[:-1], line[-1][:REASON_CHARACTERS]] for line in lines]
-    kept = {
-        name
-        for name in terminal.drop_columns(begun, SUMS_DISPENSABLE, None)[0]
-        if name in SUMS_HEADING
-    }
+    kept = terminal.drop_columns(begun, SUMS_DISPENSABLE, None)[0]
     places = [place for place, name in enumerate(SUMS_HEADING[:-1]) if name in kept]
     return [[line[place] for place in (*places, -1)] for line in lines]
 
@@ -199,10 +171,10 @@ def _entry_line(one: LogEntry, folder: Path) -> tuple[str, ...]:
     from gosta.net.watch.overview import with_folder
 
     noise = _noise(one)
-    event = one.event + ", round 2" * (one.round > 1)
-    about = shorten(one.statistics.split(","), 3) + f": {with_folder(one.reason, folder)}" * bool(
-        one.reason
-    )
+    event = f"{one.event}, round 2" if one.round > 1 else one.event
+    about = shorten(one.statistics.split(","), 3)
+    if one.reason:
+        about = f"{about}: {with_folder(one.reason, folder)}"
     if one.event == "agreement":
         about = f"exact sums may be computed of: {one.reason or 'no site'}"
     counted = f"{one.rows:,}" if one.rows else "-"  # agreements and refusals are not about rows
@@ -213,32 +185,28 @@ def _entry_line(one: LogEntry, folder: Path) -> tuple[str, ...]:
 
 
 def _noise(one: LogEntry) -> str:
-    return (
-        one.law
-        if one.law == "none"
-        else f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
-    )
+    if one.law == "none":
+        return one.law
+    return f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
 
 
 def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     policy, last = site.policy, site.log[-1]
     whose = "a row" if policy.person is None else "a person"
-    of = (
-        "" if site.policy_error else f" of {policy.epsilon_budget:g}"
-    )  # the default is not this site's
-    spent = f"epsilon {site.spent_epsilon:.3g}{of} for {whose}, at delta {policy.delta_budget:g}"
+    # Without a policy that can be read, the default budget is not this site's.
+    budget = "" if site.policy_error else f" of {policy.epsilon_budget:g}"
+    spent = (
+        f"epsilon {site.spent_epsilon:.3g}{budget} for {whose}, at delta {policy.delta_budget:g}"
+    )
     sent = [one.entry for one in site.log if one.entry.event == "contribution"]
     plain = sum(one.law == "none" for one in sent)
     noise = {one.noise for one in sent if one.law != "none"}
     if repeated := len(sent) - plain - len(noise):
         spent += f"; {repeated} with noise that was sent before cost nothing"
     if plain:
-        had = (
-            "contribution had no noise and counts"
-            if plain == 1
-            else "contributions had no noise and count"
-        )
-        rules_alone = f"{plain} {had} in no budget: only the rules of the policy protect the rows"
+        had = "had no noise and counts" if plain == 1 else "had no noise and count"
+        count = "1 contribution" if plain == 1 else f"{plain} contributions"
+        rules_alone = f"{count} {had} in no budget: only the rules of the policy protect the rows"
         spent = rules_alone if plain == len(sent) else f"{spent}; besides, {rules_alone}"
     rules = f"modes {', '.join(policy.modes)}; at least {policy.min_rows} rows, {policy.min_sites} sites, "
     rules += f"{policy.min_cell} in a cell (others at most {policy.max_min_cell}), "
@@ -254,14 +222,8 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
 
 def _row_line(one: Row, current: str) -> tuple[str, ...]:
     to = ", ".join(f"{name} {count:,} x" for name, count in one.neighbours.items())
-    return (
-        _data(one.data, current),
-        f"{one.row}",
-        f"{one.times:,}",
-        _time(one.first_time),
-        _time(one.last_time),
-        to,
-    )
+    first, last = _time(one.first_time), _time(one.last_time)
+    return _data(one.data, current), f"{one.row}", f"{one.times:,}", first, last, to
 
 
 def _total_line(one: Total, current: str) -> tuple[str, ...]:
@@ -271,7 +233,8 @@ def _total_line(one: Total, current: str) -> tuple[str, ...]:
 
 
 def _data(digest: str, current: str) -> str:
-    return digest[:8] + " (an earlier file)" * (current not in ("", digest))
+    is_earlier = current not in ("", digest)
+    return f"{digest[:8]} (an earlier file)" if is_earlier else digest[:8]
 
 
 def _time(seconds: float) -> str:

@@ -75,9 +75,8 @@ def unconfirmed(peers: Mapping[str, Peer], name: str) -> ExchangeAccepted | None
     if accepted is None or accepted.partner not in peers:
         return None
     initiator = peers[accepted.partner]
-    is_completed = (
-        initiator.epoch == peers[name].epoch and initiator.completed.get(name) == accepted.id
-    )
+    is_same_epoch = initiator.epoch == peers[name].epoch
+    is_completed = is_same_epoch and initiator.completed.get(name) == accepted.id
     return accepted if is_completed else None
 
 
@@ -107,10 +106,9 @@ def order_exchanges(
         if not isinstance(first, ExchangeCompleted):
             continue
         second = remaining[first.partner][-1] if remaining.get(first.partner) else None
-        if not isinstance(second, ExchangeAccepted) or (second.partner, second.id) != (
-            name,
-            first.id,
-        ):
+        if not isinstance(second, ExchangeAccepted):
+            continue
+        if (second.partner, second.id) != (name, first.id):
             continue
         is_confirmed = second is not peers[first.partner].accepted
         ordered.append(Exchange(name, first.partner, first, second, is_confirmed))

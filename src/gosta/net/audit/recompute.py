@@ -31,7 +31,7 @@ from gosta.sketches.comparison import exact_values
 from gosta.sketches.layout import StratumResult
 
 FALSE_ALARMS = 1e-9  # how often noise that has its law is said not to have it
-MOST_WORDS = 2.0**62  # larger numbers are no total
+MOST_WORDS = 2.0**62  # in grid units; larger numbers are no total
 STEEPEST = 0.5  # exp(STEEPEST · |noise| / standard deviation) has a mean for every law
 
 
@@ -63,7 +63,7 @@ class Release:
     @property
     def id(self) -> tuple[int, str]:
         """The epoch, and the node that started it."""
-        return self.report.epoch, self.report.origin
+        return self.report.epoch_id
 
     @property
     def here(self) -> dict[str, SumPeer]:
@@ -82,11 +82,8 @@ class Release:
 
     def joined_with_latest_list(self, name: str) -> bool:
         join = self.here[name].said(Join)
-        return (
-            self.is_of(self.here[name])
-            and join is not None
-            and join.list_digest == self.trust.list_digest
-        )
+        is_known = self.is_of(self.here[name]) and join is not None
+        return is_known and join is not None and join.list_digest == self.trust.list_digest
 
     @property
     def tags(self) -> dict[str, bytes]:
@@ -114,21 +111,20 @@ class Release:
     def reported_by(self, peer: SumPeer) -> SumReport | None:
         """Return what a node reports of this release."""
         own = peer.report
-        return own if own is not None and (own.epoch, own.origin) == self.id else None
+        return own if own is not None and own.epoch_id == self.id else None
 
     def entries(self, peer: SumPeer) -> list[LogEntry]:
         """Return what a node's log has of the epoch."""
-        return [one for one in peer.log if (one.epoch, one.origin) == self.id]
+        return [one for one in peer.log if one.epoch_id == self.id]
 
     @cached_property
     def snapshots(self) -> dict[str, RowSnapshot]:
         """The rows that participants contributed, of those whose journals still have them."""
-        found = {name: (peer.rows, peer) for name, peer in self.here.items()}
         tags = self.tags
         return {
             name: rows
-            for name, (rows, peer) in found.items()
-            if rows is not None and peer.memory.tag_of(rows) == tags[name]
+            for name, peer in self.here.items()
+            if (rows := peer.rows) is not None and peer.memory.tag_of(rows) == tags[name]
         }
 
     @property
@@ -139,27 +135,19 @@ class Release:
     def wanted_rounds(self) -> tuple[Round, ...]:
         """What is to be added up in each round, as the settings say; only the first one if its total is none."""
         layout, total = self.source.layout, self.report.first_total
-        has_total = len(total) == 8 * layout.size and bool(
-            np.isfinite(np.frombuffer(total, dtype="<f8")).all()
-        )
-        second = (
-            layout
-            if layout.next_round is None or not has_total
-            else site.layout_of_round(layout, total)
-        )
-        layouts = dict.fromkeys((layout, second))
-        noise = [
-            choose_noise(self.source.settings, one, len(self.report.participants))
-            for one in layouts
-        ]
-        return tuple(Round(k, *one) for k, one in enumerate(zip(layouts, noise, strict=True), 1))
+        layouts = [layout]
+        has_total = layout.next_round is not None and len(total) == 8 * layout.size
+        if has_total and np.isfinite(np.frombuffer(total, dtype="<f8")).all():
+            layouts.append(site.layout_of_round(layout, total))
+        settings, count = self.source.settings, len(self.report.participants)
+        rounds = enumerate(dict.fromkeys(layouts), 1)
+        return tuple(Round(k, one, choose_noise(settings, one, count)) for k, one in rounds)
 
     @property
     def has_other_settings(self) -> bool:
         """Whether the settings of today are not those of the release."""
-        return self.report.settings not in {
-            peer.identity.fingerprint for peer in self.peers.values()
-        }
+        known = {peer.identity.fingerprint for peer in self.peers.values()}
+        return self.report.settings not in known
 
     @cached_property
     def differences(self) -> list[str]:
@@ -206,15 +194,12 @@ class Release:
         for name in self.snapshots:
             own, noise = self.own_sums(name, current)
             sums, drawn = sums + own, drawn + noise
-        is_last = current.number == len(self.rounds)
-        words = (
-            _whole(self.report.vector)
-            if is_last
-            else _counted(self.report.first_total, current.noise.bits)
-        )
-        return Recomputed(
-            current, words if words is not None and len(words) == size else None, sums, drawn
-        )
+        if current.number == len(self.rounds):
+            words = _whole(self.report.vector)
+        else:
+            words = _counted(self.report.first_total, current.noise.bits)
+        has_size = words is not None and len(words) == size
+        return Recomputed(current, words if has_size else None, sums, drawn)
 
     def own_sums(self, name: str, current: Round) -> tuple[Words, Words]:
         """Return a participant's sums over its snapshot, and its share of the noise."""
@@ -228,9 +213,8 @@ class Release:
         x = np.concatenate([self.snapshots[name].x for name in self.report.participants])
         values = exact_values(self.rounds[-1].layout, x)
         if len(values) != len(self.report.results):
-            raise NetworkError(
-                f"{len(self.report.results)} results are reported, and there are {len(values)}"
-            )
+            reported = f"{len(self.report.results)} results are reported"
+            raise NetworkError(f"{reported}, and there are {len(values)}")
         return list(zip(self.report.results, values, strict=True))
 
 
@@ -241,11 +225,8 @@ def _whole(vector: bytes) -> Words | None:
 def _counted(total: bytes, bits: int) -> Words | None:
     """Return a total in units of features as whole numbers of grid units; None if it is none."""
     values = np.frombuffer(total, dtype="<f8").astype(np.float64) * 2.0**bits
-    is_whole = (
-        np.isfinite(values).all()
-        and (np.abs(values) < MOST_WORDS).all()
-        and (np.rint(values) == values).all()
-    )
+    is_small = np.isfinite(values).all() and (np.abs(values) < MOST_WORDS).all()
+    is_whole = is_small and (np.rint(values) == values).all()
     return values.astype(np.int64).view(np.uint64) if is_whole else None
 
 
@@ -254,10 +235,10 @@ def digest(vector: bytes) -> bytes:
 
 
 def allowed_mean(noise: Noise, size: int) -> tuple[float, float]:
-    """Return between which ends the mean of so many absolute values of noise lies, but once in a billion releases.
+    """Return the ends between which the mean of absolute values of noise lies, but once in a billion releases.
 
-    These are Chernoff's: P(mean ≥ c) ≤ exp(n (K(t) − tc)) for every t > 0, where K(t) is the logarithm of the mean of
-    exp(t|Z|), and likewise below. Any t gives an end; the best of some is taken.
+    `size` is how many values there are. The ends are Chernoff's: P(mean ≥ c) ≤ exp(n (K(t) − tc)) for every t > 0, where
+    K(t) is the logarithm of the mean of exp(t|Z|), and likewise below. Any t gives an end; the best of some is taken.
     """
     unit = max(math.sqrt(noise.variance), 2.0**-noise.bits)
     cumulant, level = _cumulant(noise, unit), math.log(2 / FALSE_ALARMS) / size

@@ -25,8 +25,9 @@ from gosta.private.snapshots import (
     remember,
 )
 
-TAG_BYTES = 16
+TAG_BYTES = 16  # of what a site says of its rows
 MAX_WASTED = 1  # epochs that a site may let fail after this one had spent epsilon for them
+NOT_COMPARED = "its rows cannot be compared with those of an earlier contribution"
 
 
 class Choice(NamedTuple):
@@ -78,11 +79,10 @@ class Memory(msgspec.Struct, array_like=True):
             last = None
         if last is not None and last.digest == new.digest:
             return Choice(last)
-        reason = (
-            f"{new.rows} rows, and the member list allows {most}: declare more to the coordinator"
-        )
-        if new.rows <= most:
-            reason = self._why_not_replaced(source)
+        if new.rows > most:
+            allowed = f"the member list allows {most}: declare more to the coordinator"
+            return Choice(last, f"{new.rows} rows, and {allowed}")
+        reason = self._why_not_replaced(source)
         return Choice(last, reason) if reason else Choice(new)
 
     def _why_not_replaced(self, source: SumSource) -> str:
@@ -95,25 +95,9 @@ class Memory(msgspec.Struct, array_like=True):
                     layout = layout_of_round(source.layout_of(one.settings), one.first_total)
                     known[about] = block_digests(layout, source.rows_of(one.settings), self.secret)
             except GostaError as error:
-                return f"its rows cannot be compared with those of an earlier contribution: {error}"
-            if {name for name in one.blocks if name.endswith(ROWS)} - known[about].keys():
-                return "its rows cannot be compared with those of an earlier contribution: its settings have changed"
-            pairs = [
-                (old, known[about][name])
-                for name, old in one.blocks.items()
-                if name in known[about]
-            ]
-            changes, others = (
-                [count_changes(*pair) for pair in pairs],
-                source.counted_otherwise(one.settings),
-            )
-            least = f"{source.policy.min_change} needed, or none"
-            if not may_replace(source.policy, changes):
-                return f"too few rows changed since an earlier contribution; {least}"
-            if not may_replace(source.policy, others):
-                return f"too few rows miss a value that only one needs of an earlier contribution and this one; {least}"
-            if any(changes) and any(others):
-                return "rows changed since an earlier contribution, and others miss a value that only one of both needs"
+                return f"{NOT_COMPARED}: {error}"
+            if reason := _why_not_after(one, known[about], source):
+                return reason
         return ""
 
     def tag_of(self, rows: RowSnapshot) -> bytes:
@@ -129,15 +113,12 @@ class Memory(msgspec.Struct, array_like=True):
         roster = {source.trust.keys.get(one, b""): one for one in participants}
         names = {key: one.name for key, one in self.companions.items()} | roster
         found = companions.separated(self.companions, roster, source.policy.min_sites)
-        return tuple(
-            sorted(
-                {
-                    names[key]
-                    for key in found
-                    if not self._has_agreed(source, name, joins, key, names[key])
-                }
-            )
-        )
+        lacking = {
+            names[key]
+            for key in found
+            if not self._has_agreed(source, name, joins, key, names[key])
+        }
+        return tuple(sorted(lacking))
 
     def _has_agreed(
         self, source: SumSource, own_name: str, joins: Mapping[str, Join], key: bytes, name: str
@@ -154,12 +135,28 @@ class Memory(msgspec.Struct, array_like=True):
 
     def deviants(self, list_serial: int) -> dict[str, str]:
         """Return the sites that deviated since this member list, and how; another list keeps them on purpose."""
-        return {
-            name: one.what for name, one in self.deviating.items() if one.list_serial == list_serial
-        }
+        found = self.deviating.items()
+        return {name: one.what for name, one in found if one.list_serial == list_serial}
 
     def wasting(self, source: SumSource) -> set[str]:
         """Return the sites for which this one spends no more epsilon until its operator agrees."""
-        return {name for name, count in self.wasted.items() if count > MAX_WASTED} - set(
-            source.agreed.sites
-        )
+        found = {name for name, count in self.wasted.items() if count > MAX_WASTED}
+        return found - source.agreed.sites.keys()
+
+
+def _why_not_after(earlier: Contributed, blocks: Mapping[str, bytes], source: SumSource) -> str:
+    """Return why rows may not follow an earlier contribution; `blocks` are their digests in its sums."""
+    if any(name.endswith(ROWS) and name not in blocks for name in earlier.blocks):
+        return f"{NOT_COMPARED}: its settings have changed"
+    common = [(old, blocks[name]) for name, old in earlier.blocks.items() if name in blocks]
+    changes = [count_changes(old, new) for old, new in common]
+    others = source.counted_otherwise(earlier.settings)
+    least = f"{source.policy.min_change} needed, or none"
+    if not may_replace(source.policy, changes):
+        return f"too few rows changed since an earlier contribution; {least}"
+    missing = "miss a value that only one needs of an earlier contribution and this one"
+    if not may_replace(source.policy, others):
+        return f"too few rows {missing}; {least}"
+    if any(changes) and any(others):
+        return f"rows changed since an earlier contribution, and others {missing}"
+    return ""
