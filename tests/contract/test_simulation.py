@@ -249,7 +249,8 @@ def test_schedule_is_a_function_of_seed_run_and_block() -> None:
     child = np.random.SeedSequence(1).spawn(2)[1]
     assert child.spawn_key == (1,)
     assert one.edges(0, BLOCK).shape == (BLOCK, 2)
-    # Poisson clocks: BLOCK gaps of mean 1/m; the mean lies within 5 standard errors but for one seed in a million.
+    # Poisson clocks: BLOCK gaps of mean 1/m; the mean lies within 5 standard errors but for one
+    # seed in a million.
     assert one.time(BLOCK) / BLOCK * graph.m == pytest.approx(1, abs=5 / np.sqrt(BLOCK))
     assert one.time(BLOCK + 5) > one.time(BLOCK) == same.time(BLOCK)
 

@@ -39,7 +39,10 @@ class Run(NamedTuple):
 def run_on_small_graph(
     seed: int, iterations: int | None = None, statistic: str = "gini-mean-difference"
 ) -> Run:
-    """Run so many iterations, by default 500 times the number of nodes; two of three graphs have weights."""
+    """Run so many iterations, by default 500 times the number of nodes.
+
+    Two of three graphs have weights.
+    """
     rng = np.random.default_rng(seed)
     graph = small_graph(rng, weighted=bool(seed % 3))
     setting = make_setting(NAME, rng.lognormal(size=graph.n), statistic, graph, seed, {})
@@ -72,7 +75,10 @@ def test_every_row_has_two_visitors(seed: int, exchanges: int) -> None:
 
 
 def test_no_divergence_on_a_thousand_small_graphs() -> None:
-    """Weights over several orders of magnitude; 1000 exchanges a node: no estimate is further off than at first."""
+    """Weights over several orders of magnitude.
+
+    1000 exchanges a node: no estimate is further off than at first.
+    """
     left = [run_on_small_graph(seed).relative_errors.max() for seed in range(1000)]
     assert max(left) <= 1
     assert np.median(left) < 1e-3
@@ -92,7 +98,10 @@ def test_no_lasting_bias_on_any_family(graph: str) -> None:
 
 @pytest.mark.parametrize("graph", FAMILIES)
 def test_not_worse_than_gosta_anywhere(graph: str) -> None:
-    """After the first n exchanges; 20 runs on the same edges. Where both are stuck, 5 % are allowed."""
+    """After the first n exchanges; 20 runs on the same edges.
+
+    Where both are stuck, 5 % are allowed.
+    """
     rows = gosta.datasets.load("wine-quality-red").shuffle(3).head(64)
     common: dict[str, Any] = {
         "columns": "alcohol",
@@ -114,7 +123,10 @@ def test_not_worse_than_gosta_anywhere(graph: str) -> None:
 @pytest.mark.parametrize("rows", [[1.0, 3.0], [1.0, 2.0, 6.0]])
 @pytest.mark.parametrize("graph", ["complete", "path"])
 def test_two_and_three_nodes(rows: list[float], graph: str) -> None:
-    """Visitors of two nodes can only go back and forth; nodes that remember all rows are soon exact."""
+    """Visitors of two nodes can only go back and forth.
+
+    Nodes that remember all rows are soon exact.
+    """
     trace = gosta.simulate(rows, "gini-mean-difference", graph=graph, iterations=1000, runs=3)
     np.testing.assert_allclose(trace.data["estimates"].values[:, -1], trace.target, rtol=1e-4)
 

@@ -59,7 +59,10 @@ def test_sums_are_conserved(statistic: str, seed: int, count: int) -> None:
 
 
 def test_no_divergence_on_a_thousand_small_graphs() -> None:
-    """Random edges, weights and rows; 2000 exchanges a node: no estimate is further off than the worst one at first."""
+    """Random edges, weights and rows.
+
+    2000 exchanges a node: no estimate is further off than the worst one at first.
+    """
     left = []
     for seed in range(1000):
         setting, rng = setting_of(seed, "variance")
@@ -101,7 +104,10 @@ def test_four_times_fewer_exchanges_than_gosta(graph: str) -> None:
 
 @pytest.mark.parametrize("graph", FAMILIES)
 def test_not_worse_than_gosta_anywhere(graph: str) -> None:
-    """After the first n exchanges; 20 runs on the same edges. Where both are stuck, 5 % are allowed."""
+    """After the first n exchanges; 20 runs on the same edges.
+
+    Where both are stuck, 5 % are allowed.
+    """
     rows = gosta.datasets.load("wine-quality-red").shuffle(3).head(64)
     common: dict[str, Any] = {
         "columns": "alcohol",

@@ -207,7 +207,8 @@ def test_one_of_several_has_weights() -> None:
 
 def test_own_statistics_and_options(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
-        "import gosta\n\n@gosta.statistic\ndef two_gaps(x, y, power=1.0):\n    gap = abs(x[0] - y[0])\n"
+        "import gosta\n\n@gosta.statistic\ndef two_gaps(x, y, power=1.0):\n    gap = abs(x[0] - "
+        "y[0])\n"
         "    return gap, gap ** power\n\n@gosta.statistic\ndef other_gap(x, y, power=2.0):\n"
         "    return abs(x[0] - y[0]) ** power\n"
     )
@@ -273,7 +274,8 @@ def test_what_cannot_be_computed_together_is_said_in_one_line(
 def test_doubts_are_about_the_right_value(run: Any, tmp_path: Path) -> None:
     pd.DataFrame(PATIENTS).to_csv(tmp_path / "patients.csv", index=False)
     (tmp_path / "two.py").write_text(
-        "import gosta\n\n@gosta.statistic\ndef two_small(x, y):\n    return 0.01 * abs(x[0] - y[0]), 0.02\n"
+        "import gosta\n\n@gosta.statistic\ndef two_small(x, y):\n    return 0.01 * abs(x[0] - "
+        "y[0]), 0.02\n"
     )
     plot = [
         "--plot",
@@ -340,8 +342,8 @@ def test_the_command_line_shows_each_statistic(run: Any, tmp_path: Path) -> None
     code, _, err = run(*arguments[:3], "auc:risk,quantiles:age")
     assert (code, err.count("\n")) == (2, 1)
     assert (
-        "statistic = 'quantiles:age' is no mean over pairs of rows, which nodes exchange; private sums have"
-        in err
+        "statistic = 'quantiles:age' is no mean over pairs of rows, which nodes exchange; private "
+        "sums have" in err
     )
     code, _, err = run(*arguments, "--bound")
     assert (code, err.count("\n")) == (2, 1)

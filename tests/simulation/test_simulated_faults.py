@@ -144,7 +144,10 @@ def test_a_partition_separates_halves() -> None:
 
 
 def test_a_run_with_faults_is_one_of_the_exchanges_that_take_place() -> None:
-    """Nodes that count no ticks do not notice exchanges that did not take place; what visitors carry is conserved."""
+    """Nodes that count no ticks do not notice exchanges that did not take place.
+
+    What visitors carry is conserved.
+    """
     x = np.random.default_rng(1).lognormal(size=40)
     setting = make_setting(
         "carried-means", x, "gini-mean-difference", "watts-strogatz", 0, {}, faults=ALL_FAULTS
@@ -320,7 +323,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "end of a run": (
         {"graph": "cycle,star@900", "iterations": 900},
-        "graph: star is in force from iteration 900 on, and runs end before; give more iterations (--iterations)",
+        "graph: star is in force from iteration 900 on, and runs end before; give more iterations "
+        "(--iterations)",
     ),
     "tree": (
         {"graph": "cycle,star@9", "protocol": "relay"},

@@ -40,7 +40,8 @@ def test_change_over_a_doubling_is_as_large_as_the_error_of_a_running_mean(
 ) -> None:
     """What the rule rests on: their standard deviations are equal, so without its factor the rule is the error's.
 
-    Where values count in proportion to their number to a power, as in means that visitors carry, changes are larger.
+    Where values count in proportion to their number to a power, as in means that visitors carry,
+    changes are larger.
     """
     times = stopping.reading_times(10, 4000).tolist()
     values = np.random.default_rng(0).normal(10.0, 1.0, size=(4000, 500))
@@ -56,7 +57,10 @@ def test_change_over_a_doubling_is_as_large_as_the_error_of_a_running_mean(
     ("statistic", "graph"), [("auc", "torus"), ("gini-mean-difference", "watts-strogatz")]
 )
 def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
-    """In 38 of 40 runs; with a true rate of 98 % that fails for one set of seeds in twenty, and these are fixed."""
+    """In 38 of 40 runs.
+
+    With a true rate of 98 % that fails for one set of seeds in twenty, and these are fixed.
+    """
     rows = gosta.datasets.load("breast-cancer").shuffle(0).head(196)
     trace = gosta.simulate(
         rows, statistic, columns=None if statistic == "auc" else 0, graph=graph, until=0.02, runs=40
@@ -79,7 +83,10 @@ def test_nodes_stop_and_keep_their_promise(statistic: str, graph: str) -> None:
 
 @pytest.mark.parametrize("n", [10, 20, 50])
 def test_small_networks_keep_their_promise(n: int) -> None:
-    """In 56 of 60 runs; with a true rate of 98 % that fails for one set of seeds in a hundred, and these are fixed."""
+    """In 56 of 60 runs.
+
+    With a true rate of 98 % that fails for one set of seeds in a hundred, and these are fixed.
+    """
     kept = 0
     for seed in range(6):
         rows = np.random.default_rng(seed).lognormal(size=n)

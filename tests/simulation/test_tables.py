@@ -223,7 +223,8 @@ def test_rows_are_at_the_node_of_their_sites_name(tmp_path: Path) -> None:
     )
     assert (network.sites, network.edges[0]) == (("a", "b", "c", "d"), (3, 1))
 
-    # Sites that are numbers: by number where the graph has the same, in their order where it is numbered from 0.
+    # Sites that are numbers: by number where the graph has the same, in their order where it is
+    # numbered from 0.
     numbered = PATIENTS | {"hospital": np.array([7, 8, 9])[np.arange(N) % 3]}
     for nodes, edges in (
         ((9, 7, 8), [[2, 0], [0, 1]]),

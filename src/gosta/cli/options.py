@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 PAGE_ADDRESS = "127.0.0.1:7399"  # of live pages; below the ports of nodes, which begin at 7400
 DATA_HELP = (
-    "A name from 'gosta datasets', a file (.csv, .tsv, .csv.gz, .parquet, .feather, .jsonl, .xlsx, .npy), a folder of "
+    "A name from 'gosta datasets', a file (.csv, .tsv, .csv.gz, .parquet, .feather, .jsonl, "
+    ".xlsx, .npy), a folder of "
     "files, or - for the standard input."
 )
 DataName = Annotated[str, typer.Argument(help=DATA_HELP)]
@@ -35,7 +36,8 @@ DataNames = Annotated[
 ]
 StatisticName = Annotated[
     str,
-    "A name from 'gosta statistics', or FILE.py:NAME for your own; several separated by commas, each with its columns "
+    "A name from 'gosta statistics', or FILE.py:NAME for your own; several separated by commas, "
+    "each with its columns "
     "if you like: auc,kendall-tau:age+risk.",
     "-s",
 ]
@@ -55,7 +57,8 @@ PageAddress = Annotated[
 NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
 GraphName = Annotated[
     str | None,
-    "A family of graphs ('gosta graph --help'), as watts-strogatz:k=8,p=0.1 with parameters, or an edge-list file; by "
+    "A family of graphs ('gosta graph --help'), as watts-strogatz:k=8,p=0.1 with parameters, or "
+    "an edge-list file; by "
     "default watts-strogatz, complete for fewer than 6 nodes.",
     "-g",
 ]
@@ -65,7 +68,8 @@ Interval = Annotated[str | None, "Confidence level of an interval: 95% or 0.95."
 Json = Annotated[bool, "Print JSON, one object per line.", "--json"]
 Plot = Annotated[
     Path | None,
-    "File of the plot, .png, .svg or .pdf; none: no plot. With --json there is one only if a file is given.",
+    "File of the plot, .png, .svg or .pdf; none: no plot. With --json there is one only if a file "
+    "is given.",
 ]
 BinCount = Annotated[int | None, "Bins of each column; by default 64, or with --epsilon 16 to 64."]
 Ranges = Annotated[
@@ -150,7 +154,10 @@ class Rows:
         return Reading(self.sep, self.decimal, self.encoding, self.header, self.sheet).settings()
 
     def select(self, data: Data) -> Data:
-        """Select the columns; a text such as "a,b" that is itself the name of a column is that column."""
+        """Select the columns.
+
+        A text such as "a,b" that is itself the name of a column is that column.
+        """
         names = [
             name
             for text in self.columns or []
@@ -260,7 +267,10 @@ class Private:
     ] = None
 
     def settings(self) -> PrivateSettings | None:
-        """Return the settings of private sums, in which strata may lack their values; None without --private."""
+        """Return the settings of private sums, in which strata may lack their values.
+
+        None without --private.
+        """
         from gosta.private.settings import PrivateSettings
 
         given = {
@@ -315,12 +325,16 @@ def check_writable(name: str, file: Path) -> None:
         raise InputError(f"{name} = {str(file)!r}: there is no folder {file.parent}")
     if file.is_dir() or not os.access(file.parent, os.W_OK):
         raise InputError(
-            f"{name} = {str(file)!r} cannot be written; name a file in a folder that you can write to"
+            f"{name} = {str(file)!r} cannot be written; name a file in a folder that you can write "
+            "to"
         )
 
 
 def check_picture(name: str, file: Path | None) -> None:
-    """Reject a picture's path that cannot be written or whose ending is not a known format; None is no picture."""
+    """Reject a picture's path that cannot be written or whose ending is not a known format.
+
+    None is no picture.
+    """
     if file is None:
         return
     if file.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -397,7 +411,10 @@ def _strata(text: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask a question at the terminal, unless it is answered already; raise `InputError` unless the answer is yes."""
+    """Ask a question at the terminal, unless it is answered already.
+
+    Raise `InputError` unless the answer is yes.
+    """
     if yes:
         return
     if not sys.stdin.isatty():
@@ -416,7 +433,7 @@ def find_statistic(text: str) -> Statistic:
 
 
 def check_pairwise(statistics: str) -> None:
-    """Reject statistics that are functions of sums only, which exchanges of rows do not estimate."""
+    """Reject statistics that exchanges of rows cannot estimate: functions of sums only."""
     from gosta.sketches.definition import SKETCHES
     from gosta.statistics import STATISTICS
     from gosta.statistics.references import parse_references
@@ -426,12 +443,13 @@ def check_pairwise(statistics: str) -> None:
         if name in SKETCHES and name not in STATISTICS:
             where = "private sums have it (--private), and gosta exact over rows in one place"
             raise InputError(
-                f"statistic = {one.title!r} is no mean over pairs of rows, which nodes exchange; {where}"
+                f"statistic = {one.title!r} is no mean over pairs of rows, which nodes exchange; "
+                f"{where}"
             )
 
 
 class Assumptions(NamedTuple):
-    """What is assumed about data for statistics that rows are exchanged for, and doubts about it."""
+    """What is assumed about data for statistics of pairs of rows, and doubts about it."""
 
     assumed: dict[str, Any]  # of several statistics by title
     warnings: list[str]
@@ -444,7 +462,10 @@ def find_assumptions(
     given: dict[str, Any],
     values: Mapping[str, float] = MappingProxyType({}),
 ) -> Assumptions:
-    """Find what is assumed about data for one or several statistics; `values` are exact ones by title, if known."""
+    """Find what is assumed about data for one or several statistics.
+
+    `values` are exact ones by title, if known.
+    """
     from gosta.statistics import assumptions
     from gosta.statistics.joint import choose, encode
 

@@ -35,8 +35,10 @@ class Simulation(options.Simulation):
 
     graph: Annotated[
         str | None,
-        "A family of graphs ('gosta graph --help'), or an edge-list file; by default watts-strogatz, complete for "
-        "fewer than 6 nodes. It may change: cycle,complete@20000 draws edges from the complete graph from iteration "
+        "A family of graphs ('gosta graph --help'), or an edge-list file; by default "
+        "watts-strogatz, complete for "
+        "fewer than 6 nodes. It may change: cycle,complete@20000 draws edges from the complete "
+        "graph from iteration "
         "20,000 on.",
         "-g",
     ] = None
@@ -259,10 +261,8 @@ def _add_assumptions(
     records: list[dict[str, Any]], data: Data, simulation: Simulation, rows: options.Rows
 ) -> list[str]:
     """Add to records what was assumed about the data, and doubts; return them in words."""
-    given, exact = (
-        rows.statistic_options(simulation.option),
-        records[0].get("value", records[0]["exact"]),
-    )
+    given = rows.statistic_options(simulation.option)
+    exact = records[0].get("value", records[0]["exact"])
     values = {part["statistic"]: part["exact"] for part in records[0].get("statistics", [])}
     if isinstance(exact, float):
         values[simulation.statistic] = exact
@@ -294,7 +294,8 @@ def _check(context: typer.Context, output: Output) -> None:
     if output.resume is not None:
         for name in sorted(_given(context) - WITH_RESUME):
             raise InputError(
-                f"{name} is for new runs only; --resume continues with the settings of {output.resume}"
+                f"{name} is for new runs only; --resume continues with the settings of "
+                f"{output.resume}"
             )
 
 

@@ -1,4 +1,4 @@
-"""What is estimated: a statistic over encoded rows, its exact value, its normalisation and its interval."""
+"""What is estimated: a statistic over encoded rows, its exact value and its interval."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ from gosta.statistics.joint import (
     with_locals,
 )
 
-# Rows up to which compiling the kernel takes longer than it saves: for all pairs, and for one value a row.
+# Rows up to which compiling the kernel takes longer than it saves: for all pairs, and for one value
+# a row.
 PLAIN_PAIRS_ROWS = 64
 MAX_PLAIN_ROWS = 512
 ROUNDING = 1e-9  # of the range, by which a mean that a visitor carries may be beyond it
@@ -54,11 +55,12 @@ ROUNDING = 1e-9  # of the range, by which a mean that a visitor carries may be b
 
 @dataclass(frozen=True, eq=False)
 class ValueFunction:
-    """Converts the means that nodes estimate to values of the statistic, or of several statistics, over n rows."""
+    """Converts the means that nodes estimate over n rows to values of one or several statistics."""
 
     statistic: Statistic  # with the products of row means where an interval is wanted
     n: int
-    mean_diagonal: Floats  # mean kernel value of the rows with themselves, one number for each that the kernel returns
+    # Mean kernel value of the rows with themselves, one number for each that the kernel returns.
+    mean_diagonal: Floats
     options: Mapping[str, Any]  # of the statistic's `final`
 
     def _parts(self) -> Iterator[tuple[ValueFunction, Part]]:
@@ -71,7 +73,10 @@ class ValueFunction:
             yield ValueFunction(part.statistic, self.n, self.mean_diagonal[part.kernel], own), part
 
     def values(self, means: Floats) -> Floats:
-        """Convert means over all pairs (or of `local`), r × k, to values in the textbook's normalisation, r × p."""
+        """Convert means over all pairs (or of `local`), r × k, to values, r × p.
+
+        Values have the textbook's normalisation.
+        """
         statistic, n = self.statistic, self.n
         if isinstance(statistic, JointStatistic):
             return np.hstack([one.values(means[:, part.means]) for one, part in self._parts()])
@@ -82,11 +87,14 @@ class ValueFunction:
         return final_values(statistic, means, self.options, n)
 
     def gradients(self, means: Floats) -> Floats:
-        """Return the derivative of each value with respect to each mean, at each row of means: r × p × k."""
+        """Return the derivatives of values with respect to means, at each row of means: r × p × k."""
         return gradients(self.values, means)
 
     def spread(self, means: Floats) -> tuple[Floats, Spread]:
-        """Return what each node's interval is about, and its spread, from its kernel means and their products."""
+        """Return the centre of each node's interval and its spread.
+
+        They follow from its kernel means and their products.
+        """
         width = len(self.mean_diagonal)
 
         def centres(kernel_means: Floats) -> Floats:
@@ -104,7 +112,9 @@ class ValueFunction:
     def intervals(
         self, means: Floats, level: float, gossip_error: Floats | float = 0.0
     ) -> tuple[Floats, Floats, Floats]:
-        """Return the ends of each node's intervals, r × p, NaN where there is none, and their standard errors.
+        """Return the ends of each node's intervals and their standard errors, each r × p.
+
+        They are NaN where there is no interval.
 
         `gossip_error` is the standard error that the values have besides, in their units.
         """
@@ -202,7 +212,7 @@ class Estimand:
 
     @property
     def json_options(self) -> dict[str, Any]:
-        """Return the options of kernel and `final`, as JSON can hold them: all that a resumed run needs."""
+        """Return the options of kernel and `final` as JSON can hold them."""
         named = self.kernel_options | self.final_options
         given = {name: named[name] for name in self.options if name in named}
         return {
@@ -212,7 +222,10 @@ class Estimand:
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the functions of the statistic; empty where they depend on something that cannot be hashed."""
+        """Digest of the functions of the statistic.
+
+        Empty where they depend on something that cannot be hashed.
+        """
         functions: list[Any] = []
         for one in self.parts:
             statistic = one.tracked
@@ -222,7 +235,10 @@ class Estimand:
 
     @cached_property
     def parts(self) -> tuple[Estimand, ...]:
-        """The estimand of each of several statistics, over its own numbers of the rows; of one statistic, itself."""
+        """The estimand of each of several statistics, over its own numbers of the rows.
+
+        Of one statistic, itself.
+        """
         if not isinstance(self.statistic, JointStatistic):
             return (self,)
         return tuple(
@@ -253,7 +269,10 @@ class Estimand:
 
     @property
     def no_intervals(self) -> tuple[str, ...]:
-        """Of each of several statistics, why nodes can compute no interval; empty text: they can."""
+        """Of each of several statistics, why nodes can compute no interval.
+
+        Empty text: they can.
+        """
         one = self.statistic
         return (
             tuple(part.no_interval for part in one.parts) if isinstance(one, JointStatistic) else ()
@@ -288,7 +307,10 @@ class Estimand:
 
     @cached_property
     def tracked(self) -> Statistic:
-        """The statistic whose means nodes estimate: with the products of row means where an interval is wanted."""
+        """The statistic whose means nodes estimate.
+
+        Where an interval is wanted, it has the products of row means besides.
+        """
         if isinstance(self.statistic, JointStatistic):
             return with_locals(self.statistic, [one.tracked for one in self.parts])
         return (
@@ -311,7 +333,10 @@ class Estimand:
 
     @cached_property
     def mean_bounds(self) -> Floats:
-        """Lowest and highest possible value of each mean that nodes estimate; infinite where unknown: means × 2."""
+        """Lowest and highest possible value of each mean that nodes estimate.
+
+        Infinite where unknown: means × 2.
+        """
         if len(self.parts) > 1:
             return np.vstack([one.mean_bounds for one in self.parts])
         ranges = self.tracked.mean_ranges or ((-np.inf, np.inf),) * self.mean_count
@@ -323,7 +348,10 @@ class Estimand:
         return np.array(ranges)
 
     def is_valid_row(self, row: Sequence[float]) -> bool:
-        """Return whether the statistic's `encode` can have made a row: its class exists, for example."""
+        """Return whether the statistic's `encode` can have made a row.
+
+        For example, its class must exist.
+        """
         if isinstance(self.statistic, JointStatistic):
             found = zip(self.parts, self.statistic.parts, strict=True)
             return all(one.is_valid_row(row[part.numbers]) for one, part in found)
@@ -338,7 +366,11 @@ class Estimand:
 
     @cached_property
     def own_row_means(self) -> Floats:
-        """`row_means`, in plain Python where the rows are few, as they are at most nodes of a large network."""
+        """Exact mean kernel value of each row with all rows, as `row_means`.
+
+        It is computed in plain Python where the rows are few, as they are at most nodes of a large
+        network.
+        """
         if self.n > PLAIN_PAIRS_ROWS:
             return self.row_means
         rows, kernel = self.x.tolist(), self.statistic.kernel
@@ -347,7 +379,7 @@ class Estimand:
 
     @cached_property
     def own_mean(self) -> Floats:
-        """Exact mean kernel value over all pairs of rows, pairs of a row with itself included: k numbers."""
+        """Exact mean kernel value over all pairs of rows, also of a row with itself: k numbers."""
         return _column_means(self.own_row_means)
 
     @cached_property
@@ -363,7 +395,8 @@ class Estimand:
                 str(error) if isinstance(error, GostaError) else f"{type(error).__name__}: {error}"
             )
             raise InputError(
-                f"{self.statistic.name}: the kernel of a row with itself fails with {reason}; every node starts with "
+                f"{self.statistic.name}: the kernel of a row with itself fails with {reason}; "
+                "every node starts with "
                 "its own row as visitor, so define the kernel for equal rows"
             ) from None
 
@@ -374,7 +407,7 @@ class Estimand:
         return len(as_tuple(self.statistic.moments.of_row(self.x[0].tolist())))
 
     def moments_about(self, offset: Floats) -> Floats:
-        """Return each row's contribution to the moments about an offset, which is empty where there is none."""
+        """Return each row's contribution to the moments about an offset; empty: about 0."""
         assert self.statistic.moments is not None
         return apply_to_rows(
             self.statistic.moments.of_row, self.x - offset if len(offset) else self.x
@@ -382,7 +415,10 @@ class Estimand:
 
     @cached_property
     def mean_row(self) -> Floats:
-        """Mean of the rows, about which a node takes moments at first; empty where the statistic needs no offset."""
+        """Mean of the rows, about which a node takes moments at first.
+
+        Empty where the statistic needs no offset.
+        """
         has_offset = (
             self.statistic.moments is not None and self.statistic.moments.shifted is not None
         )
@@ -390,7 +426,10 @@ class Estimand:
 
     @cached_property
     def means(self) -> Floats:
-        """Exact values of the means that nodes estimate: of the kernel over all pairs, or of `local` over all rows."""
+        """Exact values of the means that nodes estimate.
+
+        They are means of the kernel over all pairs, or of `local` over all rows.
+        """
         local, rows = self.tracked.local, self.row_means
         return _column_means(
             rows if local is None else apply_to_rows(local, self.row_values(rows))
@@ -412,7 +451,7 @@ class Estimand:
 
     @cached_property
     def leaves_out_diagonal(self) -> Booleans:
-        """Which kernel values are averaged over pairs of different rows, as normalisation "U" has it."""
+        """Which kernel values are averaged over pairs of different rows: normalisation "U"."""
         return np.concatenate(
             [np.full(one.width, one.statistic.normalisation == "U") for one in self.parts]
         )
@@ -426,7 +465,10 @@ class Estimand:
         )
 
     def row_scale(self, n: int) -> tuple[Floats, Floats]:
-        """Return factors and offsets of `row_values` over n rows: a row's means times the first, less the second."""
+        """Return factors and offsets of `row_values` over n rows.
+
+        The row values are a row's means times the first, less the second.
+        """
         is_changed = self.leaves_out_diagonal & (n > 1)
         scale = np.where(is_changed, n / max(1, n - 1), 1.0)[None]
         return scale, np.where(is_changed, self.diagonal / max(1, n - 1), 0.0)
@@ -457,13 +499,19 @@ class Estimand:
         return made
 
     def pooled_intervals(self) -> list[tuple[float, float]]:
-        """Return the interval of each value computed from all rows in one place; NaN where there is none."""
+        """Return the interval of each value computed from all rows in one place.
+
+        NaN where there is none.
+        """
         assert self.level is not None
         low, high, _ = self.value_function.intervals(self.means, self.level)
         return list(zip(low[0].tolist(), high[0].tolist(), strict=True))
 
     def scatter(self, slopes: Floats) -> float:
-        """Return the mean over all pairs of the squared deviation of kernel values times slopes; cached."""
+        """Return the mean over all pairs of the squared deviation of kernel values times slopes.
+
+        Cached.
+        """
         key = slopes.tobytes()
         if key not in self._scatters:
             centre = float(self.means[0] @ slopes)
@@ -521,7 +569,10 @@ def _with_samples_of_parts(estimand: Estimand) -> JointStatistic:
 
 
 def kernel_ranges(estimand: Estimand) -> Floats:
-    """Return the lowest and highest possible mean of each kernel value; infinite where unknown: values × 2."""
+    """Return the lowest and highest possible mean of each kernel value.
+
+    Infinite where unknown: values × 2.
+    """
     if len(estimand.parts) > 1:
         return np.vstack([kernel_ranges(one) for one in estimand.parts])
     statistic, unknown = estimand.statistic, ((-np.inf, np.inf),) * estimand.width
@@ -531,7 +582,7 @@ def kernel_ranges(estimand: Estimand) -> Floats:
 
 
 def mean_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
-    """Return the lowest and highest value of each mean that a node can have as its estimate: numbers × 2."""
+    """Return the lowest and highest estimate of each mean that a node can have: numbers × 2."""
     if protocol.averages_moments:
         return np.array([(-np.inf, np.inf)] * estimand.moment_count)
     means = estimand.mean_bounds
@@ -545,7 +596,7 @@ def mean_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
 
 
 def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
-    """Return the lowest and highest value of each number that a node sends as its payload: numbers × 2."""
+    """Return the lowest and highest value of each number of a payload: numbers × 2."""
     if (
         protocol.uses_tree
     ):  # sums, which are bounded by counts (`gosta.net.protocol.checks`); the place in the tree
@@ -568,7 +619,10 @@ def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
 
 
 def fingerprint_or_empty(*parts: Any) -> str:
-    """Return a digest of functions and numbers; empty where they depend on something that cannot be hashed."""
+    """Return a digest of functions and numbers.
+
+    Empty where they depend on something that cannot be hashed.
+    """
     try:
         return compiler.fingerprint(*parts)[:16]
     except compiler.UnstableContentError:
@@ -581,11 +635,14 @@ def norms(values: Floats) -> Floats:
 
 
 def scale_of(target: Floats) -> float:
-    """Return what relative errors are relative to: the norm of the exact value, or its mean over the nodes' own."""
+    """Return what relative errors are relative to.
+
+    It is the norm of the exact value, or its mean over nodes that have targets of their own.
+    """
     return float(norms(target).mean())
 
 
 def relative_errors(estimates: Floats, target: Floats) -> Floats:
-    """Return the distance of estimates from the target, relative to it, or absolute where it is 0."""
+    """Return the errors of estimates, relative to the target, or absolute where it is 0."""
     errors, scale = norms(estimates - target), scale_of(target)
     return errors / scale if scale > 0 else errors

@@ -1,41 +1,49 @@
-"""The exchange: what a node holds, what two nodes send each other, and how each updates its estimate.
+"""The exchange: what a node holds, what two nodes send, and how each updates its estimate.
 
-This module is the definition. The reference engine and the real node run it as it is; compiled engines are
-specialisations of it that are tested bit for bit. A node with one row is a node with a table of one row.
+This module is the definition. The reference engine and the real node run it as it is; compiled
+engines are specialisations of it that are tested bit for bit. A node with one row is a node with a
+table of one row.
 
-**Visitors.** A node's visitor is a sample of its rows, all of them if they are few. In an exchange the two nodes swap
-visitors, and each evaluates the one it received against all its own rows. A visitor carries a correction: the mean
-kernel value over pairs of all rows at its home, minus that of the sample with them. Where nodes have similar rows,
-adding it removes most of the sampling error; where they have not, it does not change the mean. A visitor that is at
-its home when it has to leave is replaced by the next sample of the home's rows.
+**Visitors.** A node's visitor is a sample of its rows, all of them if they are few. In an exchange
+the two nodes swap visitors, and each evaluates the one it received against all its own rows. A
+visitor carries a correction: the mean kernel value over pairs of all rows at its home, minus that
+of the sample with them. Where nodes have similar rows, adding it removes most of the sampling
+error; where they have not, it does not change the mean. A visitor that is at its home when it has
+to leave is replaced by the next sample of the home's rows.
 
-**Samples.** An exchange yields the kernel value of own rows × visitor before the swap (`held`), after the swap
-(`fresh`), and the node's running mean kernel value (`known`), which consists of two parts:
+**Samples.** An exchange yields the kernel value of own rows × visitor before the swap (`held`),
+after the swap (`fresh`), and the node's running mean kernel value (`known`), which consists of two
+parts:
 
-- the mean over pairs of the node's own rows, which is known exactly and counts for the share of rows that it holds;
-- the mean over rows of other nodes, from visitors. The node keeps apart the means that came from the homes it met
-  last (`max_recent_homes`): a visitor that returns soon refines the mean of its home instead of being counted again.
-  Homes count by their rows.
+- the mean over pairs of the node's own rows, which is known exactly and counts for the share of
+  rows that it holds;
+- the mean over rows of other nodes, from visitors. The node keeps apart the means that came from
+  the homes it met last (`max_recent_homes`): a visitor that returns soon refines the mean of its
+  home instead of being counted again. Homes count by their rows.
 
 A visitor at its own home adds nothing to `known`.
 
-**Carried means.** Where visitors carry means, nodes hold one row each; see `gosta.estimation.carried`.
+**Carried means.** Where visitors carry means, nodes hold one row each; see
+`gosta.estimation.carried`.
 
-**Row means.** Where a statistic has a `local` part, a node keeps the means of each of its rows instead, over visits, in
-two halves (exchanges are assigned to them two by two, because of two nodes each sees itself and the other by turns).
-Later visits count for more, by the square root of the number of exchanges: where neighbours have similar rows, the
-first visitors are unlike the rest. A curved function of a noisy mean has a bias proportional to 1/visits, and with half
-as many visits twice that; so twice the function of the whole minus the mean over the halves has none.
+**Row means.** Where a statistic has a `local` part, a node keeps the means of each of its rows
+instead, over visits, in two halves (exchanges are assigned to them two by two, because of two nodes
+each sees itself and the other by turns). Later visits count for more, by the square root of the
+number of exchanges: where neighbours have similar rows, the first visitors are unlike the rest. A
+curved function of a noisy mean has a bias proportional to 1/visits, and with half as many visits
+twice that; so twice the function of the whole minus the mean over the halves has none.
 
-**Moments.** Where a protocol averages moments, nodes keep them about an offset: the variance of values near 10⁹ that
-differ by 1 would otherwise be a difference of two numbers of size 10¹⁸. A node starts with the mean of its own rows as
-offset, and tells it along with its payload. In an exchange both ends change to the lower of their two offsets (for each
-number of a row), so that soon all nodes have the lowest of all. A change is exact but for rounding, since moments about
-one offset are linear in those about another. In a simulation all nodes know that offset from the start.
+**Moments.** Where a protocol averages moments, nodes keep them about an offset: the variance of
+values near 10⁹ that differ by 1 would otherwise be a difference of two numbers of size 10¹⁸. A node
+starts with the mean of its own rows as offset, and tells it along with its payload. In an exchange
+both ends change to the lower of their two offsets (for each number of a row), so that soon all
+nodes have the lowest of all. A change is exact but for rounding, since moments about one offset are
+linear in those about another. In a simulation all nodes know that offset from the start.
 
-**Sums.** Where a protocol counts rows, states are sums over rows, and the last one is the number of rows in them. In a
-simulation, a node knows its `parent` and its `children` in the spanning tree along which sums are passed on. On a
-network the tree grows by exchanges: see `gosta.estimation.growing_tree`.
+**Sums.** Where a protocol counts rows, states are sums over rows, and the last one is the number of
+rows in them. In a simulation, a node knows its `parent` and its `children` in the spanning tree
+along which sums are passed on. On a network the tree grows by exchanges: see
+`gosta.estimation.growing_tree`.
 """
 
 from __future__ import annotations
@@ -121,7 +129,8 @@ class LocalRows:
         self.sample_size = min(self.count, MAX_SAMPLE_ROWS)
         self.own_mean: list[float] = estimand.own_mean.tolist()
         self.mean_diagonal = tuple(_sequential_means(estimand.diagonal))
-        # Cached because visitors return: kernel means by sample, this node's visitors by position, values of two rows.
+        # Cached because visitors return: kernel means by sample, this node's visitors by position,
+        # values of two rows.
         self.kernel_means = lru_cache(max(1, MAX_CACHED_NUMBERS // (self.count * self.width)))(
             self._kernel_means
         )
@@ -192,7 +201,10 @@ class LocalRows:
 
 
 def max_recent_homes(rows: int) -> int:
-    """Return the number of homes that a node keeps apart. One row is one of many, as a rule, and keeps to a few."""
+    """Return the number of homes that a node keeps apart.
+
+    One row is one of many, as a rule, and keeps to a few.
+    """
     return RECENT_HOMES_PER_ROW if rows == 1 else max(MIN_RECENT_HOMES, RECENT_HOMES_PER_ROW * rows)
 
 
@@ -215,18 +227,22 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
 
 
 def states_from(protocol: Protocol, values: Floats) -> Floats:
-    """Return the first states that a protocol makes from start values, an array: its shape × fields."""
+    """Return the first states that a protocol makes from an array of start values: shape × fields."""
     try:
         states = np.stack(np.broadcast_arrays(values, *protocol.init(values))[1:], axis=-1).astype(
             np.float64
         )
     except Exception as error:  # a user's function can raise anything
         reason = f"{type(error).__name__}: {error}"
-        hint = "it gets an array of the numbers of all nodes, so use plain arithmetic, or numpy instead of math"
+        hint = (
+            "it gets an array of the numbers of all nodes, so use plain arithmetic, or numpy "
+            "instead of math"
+        )
         raise InputError(f"protocol {protocol.name}: init fails with {reason}; {hint}") from error
     if states.shape != (*values.shape, protocol.fields) or not np.isfinite(states).all():
         raise InputError(
-            f"protocol {protocol.name}: init must return finite numbers, one for each of the array it gets"
+            f"protocol {protocol.name}: init must return finite numbers, one for each of the array "
+            "it gets"
         )
     return states
 
@@ -234,9 +250,10 @@ def states_from(protocol: Protocol, values: Floats) -> Floats:
 class Estimator:
     """A node in the exchange: its rows, its visitors, its states.
 
-    `name` is the home of its visitors, `states` are its first states (means × fields), `population` the number of rows
-    at all nodes, if it is known; on a network it is the number of rows at the homes of all visitors so far. `offset` is
-    that of the moments in `states`, where the protocol averages moments: by default, the mean of the node's rows.
+    `name` is the home of its visitors, `states` are its first states (means × fields), `population`
+    the number of rows at all nodes, if it is known; on a network it is the number of rows at the
+    homes of all visitors so far. `offset` is that of the moments in `states`, where the protocol
+    averages moments: by default, the mean of the node's rows.
     """
 
     def __init__(
@@ -275,8 +292,8 @@ class Estimator:
         self.homes = {name: (rows.count, rows.mean_diagonal)}
         self.known_rows = rows.count  # at these homes together
         self._population = population
-        # In the spanning tree, where the protocol uses one and it is known from the start; or the node's place in one
-        # that grows.
+        # In the spanning tree, where the protocol uses one and it is known from the start; or the
+        # node's place in one that grows.
         self.parent, self.children = "", frozenset[str]()
         self.growing = GrowingTree(name) if protocol.uses_tree and population is None else None
         # What `_local` needs of the own rows, for a number of rows at all nodes.
@@ -321,14 +338,17 @@ class Estimator:
         )
 
     def leaving(self, neighbour: str, slot: int = 0) -> int:
-        """Return which visitor leaves in the next exchange with a neighbour: `slot`, unless visitors carry means."""
+        """Return which visitor leaves in the next exchange with a neighbour.
+
+        It is `slot`, unless visitors carry means.
+        """
         return slot if self.visitor_memory is None else self.visitor_memory.leaving(neighbour)
 
     def _told(self, neighbour: str, tick: float) -> tuple[float, ...]:
         """Return the numbers that the node tells a neighbour of its states.
 
-        Where a tree grows, both what it tells a parent and what it tells a child: only afterwards it is known which of
-        them the neighbour is.
+        Where a tree grows, both what it tells a parent and what it tells a child: only afterwards
+        it is known which of them the neighbour is.
         """
         protocol, states, trees = self.protocol, self.states, [self.tree(neighbour)]
         if self.growing is not None:
@@ -343,7 +363,7 @@ class Estimator:
         return 1.0 if neighbour == self.parent else -1.0 if neighbour in self.children else 0.0
 
     def departing(self, slot: int = 0) -> Visitor:
-        """Return the visitor that leaves in the next exchange: if it is at home, the next sample."""
+        """Return the visitor that leaves in the next exchange; at home, that is the next sample."""
         visitor = self.visitors[slot]
         if visitor.home != self.name or not self.protocol.visitors:
             return visitor
@@ -421,9 +441,10 @@ class Estimator:
     def _take_place(
         self, growing: GrowingTree, neighbour: str, payload: tuple[float, ...]
     ) -> tuple[tuple[float, ...], float]:
-        """Find out which role a neighbour has in the tree, and return what it told a node of this role; and the role.
+        """Find out the role of a neighbour in the tree; return what it told that role, and the role.
 
-        A new parent has counted nothing of this node, or what it had counted when it was the parent before.
+        A new parent has counted nothing of this node, or what it had counted when it was the parent
+        before.
         """
         count, place = 2 * len(self.states), Place(*payload[-3:])
         role = growing.role(neighbour, place)
@@ -437,7 +458,10 @@ class Estimator:
     def _count_sums(
         self, growing: GrowingTree, neighbour: str, told: tuple[float, ...], role: float
     ) -> None:
-        """Keep what has passed over an edge of the tree; subtract what was counted of a neighbour that was a child."""
+        """Keep what has passed over an edge of the tree.
+
+        Subtract what was counted of a neighbour that was a child.
+        """
         if role < 0.0:
             before = growing.received.get(neighbour, (0.0,) * len(told))
             growing.received[neighbour] = tuple(a + b for a, b in zip(before, told, strict=True))
@@ -475,12 +499,16 @@ class Estimator:
         )
 
     def _agree_on_offset(self, payload: tuple[float, ...]) -> tuple[float, ...]:
-        """Change to the lower offset of the two nodes, and return the other's payload about it, without its offset."""
+        """Change to the lower offset of the two nodes, and return the other's payload about it.
+
+        The payload is returned without its offset.
+        """
         size, told_count = self.protocol.payload_size, len(payload) - len(self.offset)
         told, theirs = payload[:told_count], payload[told_count:]
         lower = tuple(map(min, self.offset, theirs))
         if lower != self.offset:
-            by, fields = _differences(self.offset, lower), self.protocol.state._fields  # type: ignore[attr-defined]
+            by = _differences(self.offset, lower)
+            fields = self.protocol.state._fields  # type: ignore[attr-defined]
             columns = zip(fields, zip(*self.states, strict=True), strict=True)
             shifted = [
                 self._shifted(column, by, field in self.protocol.differences)
@@ -505,7 +533,10 @@ class Estimator:
         return tuple(shifted(moments, by, 0.0 if is_difference else 1.0))
 
     def _apply(self, payload: tuple[float, ...], inputs: list[Any]) -> None:
-        """Apply the rule to each mean that is estimated; inputs are a number for all, or a list with one for each."""
+        """Apply the rule to each mean that is estimated.
+
+        Inputs are a number for all, or a list with one for each.
+        """
         count, size = len(self.states), self.protocol.payload_size
         columns = zip(
             *(value if isinstance(value, list) else repeat(value, count) for value in inputs),
@@ -528,23 +559,29 @@ class Estimator:
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether the rows of all nodes that are known are in the estimates once, as far as the node can tell."""
+        """Whether all rows of known nodes are in the estimates once, as far as the node can tell."""
         return self.growing is None or abs(self.row_count - self.known_rows) < 0.5
 
     def _fresh(self) -> list[float]:
-        """Return own rows × visitor; visitor × visitor where the node holds two, which have one row each."""
+        """Return own rows × visitor.
+
+        Visitor × visitor where the node holds two, which have one row each.
+        """
         if self.protocol.visitors == 1:
             return self.rows.mean_with(self.visitors[0])
         first, second = self.visitors
         return list(self.rows.kernel(first.sample[0], second.sample[0]))
 
     def _weight(self, visitor: Visitor, half: int, factor: float = 1.0) -> float:
-        """Return the weight of a visitor among those folded in so far, itself included: its rows times a factor."""
+        """Return the weight of a visitor among those folded in so far, itself included.
+
+        It counts by its rows times a factor.
+        """
         self.weights[half] += visitor.rows * factor
         return visitor.rows * factor / self.weights[half]
 
     def _known(self, visitor: Visitor) -> list[float]:
-        """Fold a visitor into the mean over other nodes' rows, and return the mean over all rows."""
+        """Fold a visitor into the mean over other nodes' rows; return the mean over all rows."""
         if visitor.home != self.name:
             self._fold(visitor)
         share = self.rows.count / self.population
@@ -571,7 +608,10 @@ class Estimator:
             self.others[c] += weight * change
 
     def _known_through_local(self, visitor: Visitor) -> list[float]:
-        """Fold a visitor into each row's mean over other nodes' rows, and return the mean of `local` of the means."""
+        """Fold a visitor into each row's mean over other nodes' rows.
+
+        Return the mean of `local` of these means.
+        """
         if visitor.home != self.name:
             half = self.halves[self.exchanges // 2 % 2]
             weight = self._weight(visitor, self.exchanges // 2 % 2, sqrt(self.exchanges))
@@ -600,7 +640,10 @@ class Estimator:
         return means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]
 
     def _local(self, others: Floats) -> Floats:
-        """Apply `local` to each row's mean over all rows in the textbook's normalisation, for several sets of means."""
+        """Apply `local` to each row's mean over all rows, for several sets of means.
+
+        The means have the textbook's normalisation.
+        """
         assert self.local is not None
         if self._scaled[0] != self.population:
             estimand, share = self.rows.estimand, self.rows.count / self.population
@@ -613,11 +656,9 @@ class Estimator:
 
     def snapshot(self) -> NodeSnapshot:
         """Return everything that the node holds besides its rows."""
-        states, visitors, others = (
-            tuple(map(tuple, self.states)),
-            tuple(self.visitors),
-            tuple(self.others),
-        )
+        states = tuple(map(tuple, self.states))
+        visitors = tuple(self.visitors)
+        others = tuple(self.others)
         counts, weights = (self.exchanges, self.position), (self.weights[0], self.weights[1])
         recent = {home: tuple(seen) for home, seen in self.recent.items()}
         halves, homes = self.halves.tobytes(), dict(self.homes)
@@ -641,11 +682,9 @@ class Estimator:
         """Set everything that the node holds from a snapshot."""
         make: Any = self.protocol.state
         self.states = [make(*state) for state in saved.states]
-        self.exchanges, self.position, self.visitors = (
-            saved.exchanges,
-            saved.position,
-            list(saved.visitors),
-        )
+        self.exchanges = saved.exchanges
+        self.position = saved.position
+        self.visitors = list(saved.visitors)
         self.weights, self.others = list(saved.weights), list(saved.others)
         self.recent = {home: list(seen) for home, seen in saved.recent.items()}
         self.halves = np.frombuffer(saved.halves).reshape(self.halves.shape).copy()

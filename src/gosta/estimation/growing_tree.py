@@ -1,15 +1,17 @@
 """A spanning tree that grows by exchanges, where no node knows the whole network.
 
-Every node has a priority, which follows from its name. The node of the least priority becomes the root. Nodes tell each
-other in every exchange the priority of the root that they know of, their distance from it, and whether they take the
-other node for their parent. A node takes another one for its parent if that leads to a lower root, or to the same root
-in fewer steps. Both ends of an exchange come to the same conclusions from what they told each other.
+Every node has a priority, which follows from its name. The node of the least priority becomes the
+root. Nodes tell each other in every exchange the priority of the root that they know of, their
+distance from it, and whether they take the other node for their parent. A node takes another one
+for its parent if that leads to a lower root, or to the same root in fewer steps. Both ends of an
+exchange come to the same conclusions from what they told each other.
 
-Pairs of root and distance only decrease, and that of a parent is always less than that of its child: so there are never
-cycles, and the tree becomes one of shortest paths. All that follows from the exchanges alone, which can be replayed.
+Pairs of root and distance only decrease, and that of a parent is always less than that of its
+child: so there are never cycles, and the tree becomes one of shortest paths. All that follows from
+the exchanges alone, which can be replayed.
 
-A node that changes its parent is counted twice at first: its former parent learns of that in their next exchange, and
-subtracts what it has counted. Both ends of an edge keep that sum until then.
+A node that changes its parent is counted twice at first: its former parent learns of that in their
+next exchange, and subtracts what it has counted. Both ends of an edge keep that sum until then.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class Place(NamedTuple):
     is_child: float  # 1 if it takes the other node for its parent, else 0
 
     def leads_to_parent(self, other: Place) -> bool:
-        """Return whether a node at this place takes a node at the other place for its parent from now on."""
+        """Return whether a node here takes a node at the other place for its parent from now on."""
         return self.is_child == 1.0 or (other.root, other.distance + 1.0) < (
             self.root,
             self.distance,
@@ -72,7 +74,7 @@ class GrowingTree:
         return Place(self.root, self.distance, 1.0 if neighbour == self.parent else 0.0)
 
     def role(self, neighbour: str, theirs: Place) -> float:
-        """Return 1 if a neighbour is the parent from now on, -1 if it is a child, else 0, given its place."""
+        """Return 1 if a neighbour at a place is the parent from now on, -1 if a child, else 0."""
         mine = self.place(neighbour)
         return float(mine.leads_to_parent(theirs)) - float(theirs.leads_to_parent(mine))
 

@@ -74,7 +74,10 @@ def even(rows: int, nodes: int) -> Integers:
 
 
 def zipf(rows: int, nodes: int) -> Integers:
-    """Return numbers of rows proportional to 1, 1/2, 1/3, ..., at least one: a few large sites, many small ones."""
+    """Return numbers of rows proportional to 1, 1/2, 1/3, ..., at least one.
+
+    There are a few large sites and many small ones.
+    """
     rest = rows - nodes
     cumulated = np.cumsum(rest / np.arange(1, nodes + 1) / (1 / np.arange(1, nodes + 1)).sum())
     cumulated[-1] = rest
@@ -84,7 +87,8 @@ def zipf(rows: int, nodes: int) -> Integers:
 class Homophily(NamedTuple):
     """How alike neighbours are in a column."""
 
-    share: float  # of the nodes that are where the column's order puts them; the others are at random places
+    # Of the nodes that are where the column's order puts them; the others are at random places.
+    share: float
     assortativity: float  # correlation of the column between neighbours; means over nodes' rows
 
 
@@ -106,7 +110,10 @@ def assign_at_random(rows: int, nodes: int, deal: str, seed: int) -> tuple[Integ
 def assign_by_column(
     data: Data, kept: Booleans, nodes: int | None, seed: int
 ) -> tuple[Integers, Placement]:
-    """Assign rows with the same value of a column to one node, or cut its sorted values into `nodes` groups."""
+    """Assign rows with equal values of a column to one node.
+
+    With `nodes`, the sorted values are cut into as many groups.
+    """
     codes, names = data.site_codes()
     codes = codes[kept]
     if nodes is not None:
@@ -116,7 +123,8 @@ def assign_by_column(
         codes = (ranks * nodes // len(values)).astype(np.float64)
     elif len(names) < 2:
         raise InputError(
-            f"by = {data.by!r} has one value only, {', '.join(map(str, names))}; two sites are needed"
+            f"by = {data.by!r} has one value only, {', '.join(map(str, names))}; two sites are "
+            "needed"
         )
     elif 2 * len(names) > len(codes):
         cut = (
@@ -143,20 +151,18 @@ def assign_alike(
     share: float,
     seed: int,
 ) -> tuple[Integers, Placement, Homophily]:
-    """Assign rows, or groups of rows that are at one node already, so that neighbours are alike in a column.
+    """Assign rows, or groups of rows at one node, so that neighbours are alike in a column.
 
-    A share of the nodes, drawn at random, holds what it would if all were sorted by the column along the network; what
-    is left is placed at random. With a share of 0 all is at random.
+    A share of the nodes, drawn at random, holds what it would if all were sorted by the column
+    along the network; what is left is placed at random. With a share of 0 all is at random.
 
     Parameters
     ----------
     order, placement
         The rows, group after group, and the size of each group.
     """
-    values, rng = (
-        _column(data)[kept][order],
-        np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0]),
-    )
+    values = _column(data)[kept][order]
+    rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     means, nodes = placement.node_means(values[:, None])[:, 0], placement.nodes
     ranks = np.arange(nodes)
     moved = np.flatnonzero(rng.random(nodes) >= share)
@@ -175,7 +181,10 @@ def assign_alike(
 
 
 def _column(data: Data) -> Floats:
-    """Return the numbers of the column `by`; the positions of its values in their order where it holds text."""
+    """Return the numbers of the column `by`.
+
+    The positions of its values in their order where it holds text.
+    """
     assert data.by is not None
     try:
         return data.to_floats([data.by])[:, 0]
@@ -189,7 +198,8 @@ def _numeric_column(data: Data) -> Floats:
         return data.to_floats([data.by])[:, 0]
     except InputError:
         raise InputError(
-            f"by = {data.by!r} holds text, which cannot be cut into groups; leave out nodes: each value is a node then"
+            f"by = {data.by!r} holds text, which cannot be cut into groups; leave out nodes: each "
+            "value is a node then"
         ) from None
 
 

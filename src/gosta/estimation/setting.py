@@ -86,12 +86,18 @@ class Setting:
         return self.mean_count + self.protocol.counts_rows
 
     def means(self, readings: Floats) -> Floats:
-        """Convert what nodes read from their states, ... × states, to the means that they estimate."""
+        """Convert what nodes read from their states, ...
+
+        × states, to the means that they estimate.
+        """
         return means_of(readings) if self.protocol.counts_rows else readings
 
     @cached_property
     def offset(self) -> Floats:
-        """Offset of the moments, which all nodes know in a simulation: the lowest mean of a node; else empty."""
+        """Offset of the moments, which all nodes know in a simulation: the lowest mean of a node.
+
+        Else empty.
+        """
         if not self.protocol.averages_moments or not len(self.estimand.mean_row):
             return np.zeros(0)
         lowest: Floats = self.placement.node_means(self.estimand.x).min(axis=0)
@@ -99,7 +105,10 @@ class Setting:
 
     @cached_property
     def parents(self) -> Integers:
-        """Parent of each node in the spanning tree that sums are passed on along; empty where there is none."""
+        """Parent of each node in the spanning tree that sums are passed on along.
+
+        Empty where there is none.
+        """
         if not self.gossip.uses_tree:
             return np.zeros(0, dtype=np.int64)
         return spanning_tree(self.graph) if self.graph.parents is None else self.graph.parents
@@ -157,7 +166,7 @@ class Setting:
         return np.where(np.isfinite(values), values, 0.0).reshape(*means.shape[:-1], -1)
 
     def local_values(self) -> Floats:
-        """Return what each node computes from its own rows only: nodes × p, NaN where that is undefined."""
+        """Return what each node computes from its own rows only: nodes × p; NaN: undefined."""
         columns = zip(self.estimand.parts, self.estimand.value_places, strict=True)
         found = np.full((self.placement.nodes, self.target.shape[1]), np.nan)
         for one, place in columns:
@@ -170,7 +179,7 @@ class Setting:
 
 
 def with_row_counts(means: Floats, rows: Integers) -> Floats:
-    """Return the sums over rows, and the numbers of rows, from the means at each node: nodes × states."""
+    """Return sums over rows and numbers of rows from means at each node: nodes × states."""
     return np.column_stack([means, np.ones(len(means))]) * rows[:, None]
 
 
@@ -183,12 +192,16 @@ def kernel_means(statistic: Statistic, moments: Floats) -> Floats:
 def protocol_for(
     protocol: str | AnyProtocol, statistic: Statistic, has_interval: bool, has_tables: bool
 ) -> AnyProtocol:
-    """Return the protocol, or its variant for moments or tables; raise `InputError` where it cannot be used."""
+    """Return the protocol, or its variant for moments or tables.
+
+    Raise `InputError` where it cannot be used.
+    """
     statistic.require_mean()
     chosen = find_protocol(protocol)
     if isinstance(statistic, JointStatistic) and chosen.estimates_row_means:
         raise InputError(
-            f"protocol {chosen.name} estimates the mean of each row, of one statistic; use carried-means"
+            f"protocol {chosen.name} estimates the mean of each row, of one statistic; use "
+            "carried-means"
         )
     if statistic.is_per_row and chosen.estimates_row_means:
         return chosen
@@ -209,19 +222,37 @@ def protocol_for(
         )
     if has_tables and not chosen.supports_tables:
         raise InputError(
-            f"protocol {chosen.name} supports one row per node only; for several rows per node use carried-means, "
-            "gosta-async or averaging, or let meet of your own protocol name row_share (with one visitor)"
+            f"protocol {chosen.name} supports one row per node only; for several rows per node use "
+            "carried-means, "
+            "gosta-async or averaging, or let meet of your own protocol name row_share (with one "
+            "visitor)"
         )
     return chosen
 
 
 def make_setting(
-    protocol: str | AnyProtocol, data: Any, statistic: Chosen, graph: Any, seed: int,
-    options: Mapping[str, Any], columns: Any = None, label: Any = None, score: Any = None, drop_missing: bool = False,
-    nodes: int | None = None, deal: str | None = None, by: Any = None, interval: float | None = None,
-    homophily: float | None = None, faults: Faults = NO_FAULTS, may_change: bool = False,
-) -> Setting:  # fmt: skip
-    """Make a setting from the arguments of `gosta.simulate`; only simulations have graphs that change."""
+    protocol: str | AnyProtocol,
+    data: Any,
+    statistic: Chosen,
+    graph: Any,
+    seed: int,
+    options: Mapping[str, Any],
+    columns: Any = None,
+    label: Any = None,
+    score: Any = None,
+    drop_missing: bool = False,
+    nodes: int | None = None,
+    deal: str | None = None,
+    by: Any = None,
+    interval: float | None = None,
+    homophily: float | None = None,
+    faults: Faults = NO_FAULTS,
+    may_change: bool = False,
+) -> Setting:
+    """Make a setting from the arguments of `gosta.simulate`.
+
+    Only simulations have graphs that change.
+    """
     members = choose(statistic)
     table = datasets.load(data).select(columns, label, score, drop_missing)
     _check_homophily(homophily, by)
@@ -261,11 +292,13 @@ def make_setting(
     checked = protocol_for(protocol, estimand.statistic, interval is not None, placement.has_tables)
     if changing is not None and checked.uses_tree:
         raise InputError(
-            f"protocol {checked.name} passes on sums along a tree of one graph, and {changing.name} changes"
+            f"protocol {checked.name} passes on sums along a tree of one graph, and "
+            f"{changing.name} changes"
         )
     if faults and isinstance(checked, CollectingProtocol) and checked.has_server:
         raise InputError(
-            f"protocol {checked.name} has a server that reaches every node; faults are for exchanges"
+            f"protocol {checked.name} has a server that reaches every node; faults are for "
+            "exchanges"
         )
     if isinstance(checked, Protocol) and checked.uses_tree:
         network = with_tree(network)
@@ -283,5 +316,6 @@ def _check_homophily(homophily: Any, by: Any) -> None:
         raise InputError(f"homophily = {homophily!r} must be a share of the nodes, from 0 to 1")
     if by is None:
         raise InputError(
-            f"homophily = {homophily!r} requires by (--by), the column in which neighbours are alike"
+            f"homophily = {homophily!r} requires by (--by), the column in which neighbours are "
+            "alike"
         )

@@ -1,4 +1,4 @@
-"""The document of a page: links to its files when it is served, all of them inside when it is a file of its own."""
+"""The document of a page: served, it links to its files; as a file of its own, it contains them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def served(source: Source) -> bytes:
 
 
 def whole(source: Source, recording: bytes) -> bytes:
-    """Return a document that loads nothing: its styles, scripts and data, a text of JSON, are inside."""
+    """Return a document that contains its styles, scripts and data, a text of JSON."""
     icon = "data:image/svg+xml;base64," + base64.b64encode(read_static(ICON)).decode()
     policy = (
         "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"

@@ -1,8 +1,8 @@
-"""The data of a live page: a moment of nodes that estimate something, the history, and the events sent to browsers.
+"""The data of a live page of nodes: their present state, its history, and events for browsers.
 
-A browser is sent a "start" event with everything, and then "change" events with what differs from the moment before.
-A start is sent again when nodes, edges or quantities are others than before. Nothing here knows what nodes are: a
-network of processes and a simulation can both be shown.
+A browser is sent a "start" event with everything, and then "change" events with what differs from
+the moment before. A start is sent again when nodes, edges or quantities are others than before.
+Nothing here knows what nodes are: a network of processes and a simulation can both be shown.
 """
 
 from __future__ import annotations
@@ -127,7 +127,10 @@ class Feed:
         )
 
     def _record(self, moment: Moment) -> None:
-        """Add a point to the history: for each quantity its total, then its value at each node, if these are few."""
+        """Add a point to the history.
+
+        For each quantity it has the total, then the value at each node, if these are few.
+        """
         has_nodes = len(moment.nodes) * len(moment.totals) <= MAX_POINT_VALUES
         point = []
         for k, total in enumerate(moment.totals):

@@ -1,9 +1,10 @@
 """The data of a page that shows a run of a simulation: a scene, which stays the same, and frames.
 
-A frame has a byte for each node, its colour, and otherwise sums up all nodes, so that it stays small: of 10,000 nodes
-it has 14 kB of text. The byte holds how far the node's estimate is from the exact value: in its highest bit whether it
-is below, in the others the size of the error in logarithmic steps, from at most `MIN_ERROR` (0) to at least
-`MIN_ERROR` times ten to the power of `DECADES` (127). The page draws errors and, by the sign, estimates from it.
+A frame has a byte for each node, its colour, and otherwise sums up all nodes, so that it stays
+small: of 10,000 nodes it has 14 kB of text. The byte holds how far the node's estimate is from the
+exact value: in its highest bit whether it is below, in the others the size of the error in
+logarithmic steps, from at most `MIN_ERROR` (0) to at least `MIN_ERROR` times ten to the power of
+`DECADES` (127). The page draws errors and, by the sign, estimates from it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ MIN_ERROR, DECADES, STEPS = 1e-6, 7, 127
 IS_BELOW = 128
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 64
-OUTSIDE = 0.02  # share of the nodes that may lie beyond the ends of the histogram, in its first and last bin
+# Share of the nodes that may lie beyond the ends of the histogram, in its first and last bin.
+OUTSIDE = 0.02
 MAX_EDGES = 150_000  # that a scene has; of more, a sample
 PLACES = 65535  # along each side of the map
 
@@ -46,7 +48,8 @@ class Scene(msgspec.Struct, frozen=True):
     note: str  # what the map leaves out
     node_names: tuple[str, ...] = ()  # where nodes are sites with names; empty: they have numbers
     is_recording: bool = False
-    # What the bands of charts show: from the second to the fourth quantile, and from the first to the last.
+    # What the bands of charts show: from the second to the fourth quantile, and from the first to
+    # the last.
     bands: tuple[str, str] = ("half of the nodes", "90 % of the nodes")
 
 
@@ -65,7 +68,10 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
 def make_frame(
     iteration: int, sent: int, estimates: Floats, target: Floats, scale: float, exact: float
 ) -> Frame:
-    """Return a frame of the estimates of all nodes; the target is one number or has one for each node."""
+    """Return a frame of the estimates of all nodes.
+
+    The target is one number or has one for each node.
+    """
     off = (estimates - target) / scale
     errors = np.abs(off)
     ends = histogram_ends(estimates, exact)
@@ -94,7 +100,7 @@ def encode_errors(off: Floats) -> bytes:
 
 
 def histogram_ends(estimates: Floats, exact: float) -> tuple[float, float]:
-    """Return the ends of a histogram around the exact value: half as far apart whenever the nodes allow it.
+    """Return the ends of a histogram around the exact value, halved while the nodes allow it.
 
     >>> histogram_ends(np.array([0.9, 1.0, 1.1]), 1.0)
     (0.875, 1.125)
@@ -113,7 +119,10 @@ def place_nodes(places: Floats) -> bytes:
 
 
 def list_edges(edges: NDArray[np.int32] | None, seed: int = 0) -> tuple[bytes, str]:
-    """Return both ends of the edges to draw, and what is left out; None stands for a complete graph."""
+    """Return both ends of the edges to draw, and what is left out.
+
+    None stands for a complete graph.
+    """
     if edges is None:
         return (
             b"",

@@ -12,7 +12,8 @@ from gosta.pages import document
 from gosta.runtime.http import NO_ROUTES, TEXT, Response, Routes, Server
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
+    "data:; "
     "base-uri 'none'; form-action 'none'"
 )
 HTML, SCRIPT, STYLE = (f"text/{kind}; charset=utf-8" for kind in ("html", "javascript", "css"))
@@ -21,7 +22,10 @@ HTML, SCRIPT, STYLE = (f"text/{kind}; charset=utf-8" for kind in ("html", "javas
 def make_server(
     source: document.Source, routes: Routes, host: str, actions: Routes = NO_ROUTES
 ) -> Server:
-    """Return a server of the page of a source; `host` is the name under which it was asked to listen."""
+    """Return a server of the page of a source.
+
+    `host` is the name under which it was asked to listen.
+    """
     files = {
         "/": _give(document.served(source), HTML),
         "/healthz": _give(b"ok\n"),
@@ -42,7 +46,10 @@ def _give(body: bytes, kind: str = TEXT) -> Callable[[str], Response]:
 
 @contextlib.contextmanager
 def serving(server: Server, listener: socket.socket) -> Iterator[asyncio.AbstractEventLoop]:
-    """Serve in a thread beside other work; yield the event loop, in which whatever the page shows must be changed."""
+    """Serve in a thread beside other work.
+
+    Yield the event loop, in which whatever the page shows must be changed.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

@@ -1,4 +1,7 @@
-"""Plain averaging (Boyd et al. 2006), from exact row means: the lower limit of what any protocol needs."""
+"""Plain averaging (Boyd et al. 2006), from exact row means.
+
+It is the lower limit of what any protocol needs.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,9 @@ def read(me: State, tick: float) -> float:
     return me.z
 
 
-SUMMARY = "Both ends take the mean. Starts from exact row means: what a protocol could do if visitors cost nothing."
+SUMMARY = (
+    "Both ends take the mean. Starts from exact row means: what a protocol could do if visitors "
+    "cost nothing."
+)
 KEEPS = "an estimate"
 protocol = Protocol("averaging", SUMMARY, KEEPS, State, init, tell, meet, read, visitors=0)

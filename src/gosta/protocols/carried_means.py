@@ -1,12 +1,16 @@
-"""Carried means: as tracking, but the mean of a row travels with its visitors, and grows wherever they are.
+"""Carried means: as tracking, but the mean of a row travels with its visitors.
 
-- A visitor carries the running mean of the kernel values of its row. A node compares the visitor that arrived with
-  all rows that it remembers, and adds what the mean has changed by to the estimate that it averages with others.
-- Every row has two visitors, and a node holds two. The one that it has held longer leaves, unless it came from the
-  other node: so visitors seldom go back and forth.
+It is updated wherever they are.
+
+- A visitor carries the running mean of the kernel values of its row. A node compares the visitor
+  that arrived with all rows that it remembers, and adds what the mean has changed by to the
+  estimate that it averages with others.
+- Every row has two visitors, and a node holds two. The one that it has held longer leaves, unless
+  it came from the other node: so visitors seldom go back and forth.
 - Averaging has momentum, as in tracking.
 
-Invariant: summed over all nodes, `ahead` + `owed` equals the sum of what visitors have been counted with.
+Invariant: summed over all nodes, `ahead` + `owed` equals the sum of what visitors have been counted
+with.
 """
 
 from __future__ import annotations
@@ -32,14 +36,20 @@ def meet(
     edge_share: float,
     row_share: float,
 ) -> MomentsState:
-    """Average, then add what the visitor's mean has changed by, which others see at the next exchange."""
+    """Average, then add the change of the visitor's mean, which others see at the next exchange."""
     z, ahead, owed = average(me, you, exchanges, fewer_exchanges, edge_share, row_share)
     return MomentsState(z, ahead + change, owed)
 
 
 NAME = "carried-means"
-SUMMARY = "As tracking, but the mean of a row travels with its visitors, compared with all rows that nodes remember."
-KEEPS = "an estimate, its next value, a debt, a count of exchanges, the rows of sixteen recent visitors, two visitors"
+SUMMARY = (
+    "As tracking, but the mean of a row travels with its visitors, compared with all rows that "
+    "nodes remember."
+)
+KEEPS = (
+    "an estimate, its next value, a debt, a count of exchanges, the rows of sixteen recent "
+    "visitors, two visitors"
+)
 protocol = Protocol(
     NAME,
     SUMMARY,

@@ -1,4 +1,4 @@
-"""Gossip-flooding, a baseline of the paper: nodes copy observations to each other and keep all that they receive."""
+"""Gossip-flooding, a baseline of the paper: nodes copy observations and keep all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ values: Callable[[Any, Any, Any], tuple[float, ...]]
 
 
 def arrays(n: int, values: int) -> dict[str, Any]:
-    """Allocate: observations held, in order of arrival; flags of those held; their number; sums over their pairs."""
+    """Allocate the arrays of a run.
+
+    They are: observations held, in order of arrival; flags of those held; their number; sums over
+    their pairs.
+    """
     machine.require_memory(
         5 * n * n, f"flooding {n} nodes, each of which can receive all observations,"
     )
@@ -49,7 +53,7 @@ def advance(
 def receive(
     x: Any, options: Any, held: Any, has: Any, size: Any, sums: Any, node: int, new: int
 ) -> None:
-    """Keep an observation that is new: add two pairs with each one held, and one pair with itself."""
+    """Keep an observation that is new: add two pairs with each one held, one pair with itself."""
     if has[node, new]:
         return
     held[node, size[node]] = new
@@ -63,7 +67,10 @@ def receive(
 
 
 def means(arrays: dict[str, Any], diagonal: Any) -> Any:
-    """Return the mean over the pairs held; a node holds its own observation, paired with itself, from the start."""
+    """Return the mean over the pairs held.
+
+    A node holds its own observation, paired with itself, from the start.
+    """
     return (arrays["sums"] + diagonal) / (arrays["size"] ** 2)[:, None]
 
 
@@ -72,7 +79,10 @@ def sent(iterations: int, n: int, numbers: int) -> int:
     return 2 * (numbers + 1) * iterations
 
 
-SUMMARY = "The pair drawn copies one observation to each other and keeps all; estimates over the observations held."
+SUMMARY = (
+    "The pair drawn copies one observation to each other and keeps all; estimates over the "
+    "observations held."
+)
 KEEPS = "all observations received, with their owners"
 protocol = CollectingProtocol(
     "flooding", SUMMARY, KEEPS, __file__, arrays, means, sent, "2 d + 2 numbers"

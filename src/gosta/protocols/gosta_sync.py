@@ -16,6 +16,9 @@ def meet(me: State, you: tuple[float], fresh: float, tick: float) -> State:
     return State((total_at(me, tick) + you[0]) / 2, tick, fresh)
 
 
-SUMMARY = "Every node folds in own x visitor at every tick; the pair drawn averages estimates and swaps visitors."
+SUMMARY = (
+    "Every node folds in own x visitor at every tick; the pair drawn averages estimates and swaps "
+    "visitors."
+)
 KEEPS = "a sum, its tick and slope, a visitor"
 protocol = Protocol("gosta-sync", SUMMARY, KEEPS, State, init, tell, meet, read)

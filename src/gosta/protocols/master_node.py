@@ -1,4 +1,4 @@
-"""Master-node, a baseline of the paper: a server collects all observations and sends them to every node."""
+"""Master-node, a baseline of the paper: a server sends all observations to every node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ values: Callable[[Any, Any, Any], tuple[float, ...]]
 
 
 def arrays(n: int, values: int) -> dict[str, Any]:
-    """Allocate: flags of observations sent; kernel sum over their pairs; each node's kernel sum with them."""
+    """Allocate the arrays of a run.
+
+    They are: flags of observations sent; the kernel sum over their pairs; each node's kernel sum
+    with them.
+    """
     return {
         "sent": np.zeros(n, dtype=np.bool_),
         "common": np.zeros(values),
@@ -56,7 +60,7 @@ def means(arrays: dict[str, Any], diagonal: Any) -> Any:
 
 
 def sent(iterations: int, n: int, numbers: int) -> int:
-    """Count all observations sent to the server, then one sent to all nodes in each iteration until none is left."""
+    """Count all observations sent to the server, then one sent to all nodes in each iteration."""
     return n * numbers * (1 + min(iterations, n))
 
 

@@ -1,7 +1,7 @@
 """What a gossip protocol is: a small pure rule about one node in one exchange.
 
-The rule is applied to each estimated number separately. It is plain arithmetic, so the same source runs on floats,
-compiled, and on arrays of all nodes at once.
+The rule is applied to each estimated number separately. It is plain arithmetic, so the same source
+runs on floats, compiled, and on arrays of all nodes at once.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MEET_INPUTS = {
     "held": "own row x visitor before the swap",
     "fresh": "own row x visitor after the swap; visitor x visitor where a node holds two",
     "known": "the node's running mean kernel value, through the statistic's `local` if it has one",
-    "change": "change of the smoothed mean that the visitor carries which arrived, its share of that of its row",
+    "change": "change of the arrived visitor's smoothed mean, divided by the visitors of its row",
     "exchanges": "number of exchanges of the node, this one included",
     "fewer_exchanges": "the smaller of the two nodes' numbers of exchanges",
-    "weight": "weight of this exchange's visitor among all so far; 1/exchanges where nodes hold one row each",
+    "weight": "weight of this visitor among all so far; 1/exchanges where nodes hold one row each",
     "edge_share": "share of this edge in the node's exchanges, at the end where that is smaller",
-    "row_share": "the other node's share of the rows that the two hold; 1/2 where nodes hold one row each",
+    "row_share": "the other node's share of the rows of both; 1/2 where nodes hold one row each",
     "rows": "number of rows that the node holds",
-    "tree": "1 where the other node is the parent in a spanning tree, -1 where it is a child, 0 elsewhere",
+    "tree": "1 for the parent in a spanning tree, -1 for a child, 0 for other nodes",
     "tick": "number of the iteration, from 1",
 }
 
@@ -99,7 +99,8 @@ class Protocol(_Shown):
     keeps: str  # what a node keeps, in words
     state: type[tuple[Any, ...]]  # a NamedTuple of numbers: everything the next exchange needs
     init: Function  # a `Start` value -> the first state
-    tell: Function  # state, tick (and `tree`, if `meet` names it) -> the tuple of numbers that a node sends
+    # State, tick (and `tree`, if `meet` names it) -> the tuple of numbers that a node sends.
+    tell: Function
     meet: Function  # state, numbers the other sent, `MEET_INPUTS` by name -> the next state
     read: Function  # state, tick -> the estimate
     # that a node swaps in an iteration, which draws an edge for each, at least one
@@ -125,8 +126,11 @@ class Protocol(_Shown):
         trial.check_signatures(self)
         for name in self.inputs:
             if name not in MEET_INPUTS:
-                text = f"meet has the parameter {name!r}; after the two states it may name: {', '.join(MEET_INPUTS)}"
-                raise InputError(f"protocol {self.name}: {text}")
+                allowed_names = ", ".join(MEET_INPUTS)
+                raise InputError(
+                    f"protocol {self.name}: meet has the parameter {name!r}; "
+                    f"after the two states it may name: {allowed_names}"
+                )
         samples = [name for name in SAMPLES if name in self.inputs]
         allowed: dict[int, list[list[str]]] = {
             0: [[]],
@@ -137,12 +141,15 @@ class Protocol(_Shown):
             "weight" in self.inputs and samples != ["held"]
         ):
             raise InputError(
-                f"protocol {self.name}: visitors = {self.visitors}, and meet names {', '.join(self.inputs)}; with one "
-                "visitor it can name one of held (and weight), fresh, known, change; with two fresh; with none neither"
+                f"protocol {self.name}: visitors = {self.visitors}, "
+                f"and meet names {', '.join(self.inputs)}; with one "
+                "visitor it can name one of held (and weight), fresh, known, change; with two "
+                "fresh; with none neither"
             )
         if self.uses_tree and samples not in ([], ["known"], ["change"]):
             raise InputError(
-                f"protocol {self.name}: meet names tree and {samples[0]}; with tree, known or change"
+                f"protocol {self.name}: meet names tree and {samples[0]}; with tree, known or "
+                "change"
             )
         told = list(inspect.signature(self.tell).parameters)
         wanted = (
@@ -159,10 +166,16 @@ class Protocol(_Shown):
             text = f"init has the parameters {starts}; it takes one of: {', '.join(Start)}"
             raise InputError(f"protocol {self.name}: {text}")
         if samples and self.averages_moments:
-            text = f"init starts from moments, and meet names {samples[0]}, a kernel value; it must name no sample"
+            text = (
+                f"init starts from moments, and meet names {samples[0]}, a kernel value; it must "
+                "name no sample"
+            )
             raise InputError(f"protocol {self.name}: {text}")
         if self.carries_means and self.start is not Start.ZERO:
-            text = f"meet names change, and init starts from {self.start}; with change, the sums start from zero"
+            text = (
+                f"meet names change, and init starts from {self.start}; with change, the sums "
+                "start from zero"
+            )
             raise InputError(f"protocol {self.name}: {text}")
         trial.check_functions(self)
 
@@ -174,7 +187,7 @@ class Protocol(_Shown):
         )
 
     def rule_for(self, data: NodeData) -> Protocol:
-        """Return the protocol that runs under this one's name where nodes average or hold some data.
+        """Return the protocol that runs under this one's name where nodes have some kind of data.
 
         >>> import gosta
         >>> gosta.protocols.find("carried-means").rule_for(NodeData.TABLES).label
@@ -228,7 +241,10 @@ class Protocol(_Shown):
 
     @property
     def needs_known(self) -> bool:
-        """Whether a node keeps a running mean of its kernel values: only then can `local` statistics be estimated."""
+        """Whether a node keeps a running mean of its kernel values.
+
+        Only then can statistics with a `local` part be estimated.
+        """
         return "known" in self.inputs
 
     @property
@@ -243,7 +259,10 @@ class Protocol(_Shown):
 
     @property
     def counts_rows(self) -> bool:
-        """Whether states are sums over rows; the last one of a node then counts the rows that they include."""
+        """Whether states are sums over rows.
+
+        The last one of a node then counts the rows that they include.
+        """
         return self.carries_means or self.uses_tree
 
     @property
@@ -277,8 +296,8 @@ class Protocol(_Shown):
     ) -> float:
         """Return how many numbers are sent in one iteration, on average.
 
-        That depends on those in a visitor, those that are estimated, and those in an offset of moments; where nodes
-        pass on sums along a tree, on the share of exchanges in which they do.
+        That depends on those in a visitor, those that are estimated, and those in an offset of
+        moments; where nodes pass on sums along a tree, on the share of exchanges in which they do.
         """
         told = tree_share * (self.payload_size * self.state_count(estimated) + offset_size)
         told += len({"fewer_exchanges", "edge_share"} & set(self.inputs))
@@ -289,7 +308,7 @@ class Protocol(_Shown):
         return 2 * self.draws * (told + (visitor_size if self.visitors else 0))
 
     def state_count(self, means: int) -> int:
-        """Return the number of states of a node that estimates some means: where rows are counted, one more."""
+        """Return the number of states of a node: one for each mean, one more if it counts rows."""
         return means + self.counts_rows
 
 
@@ -297,8 +316,9 @@ class Protocol(_Shown):
 class CollectingProtocol(_Shown):
     """A protocol in which nodes keep sets of observations, for comparison.
 
-    Its loop, ``advance(x, options, edges, uniforms, order, start, *arrays)``, is compiled or run as it is; `uniforms`
-    are two uniform numbers per iteration, `order` is a random order of the observations.
+    Its loop, ``advance(x, options, edges, uniforms, order, start, *arrays)``, is compiled or run as
+    it is; `uniforms` are two uniform numbers per iteration, `order` is a random order of the
+    observations.
 
     Examples
     --------

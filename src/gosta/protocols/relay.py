@@ -1,16 +1,19 @@
-"""Relay (RelaySum, Vogels et al. 2021): along a spanning tree, nodes pass on the sum of all that they know from others.
+"""Relay (RelaySum, Vogels et al. 2021): nodes pass on sums along a spanning tree.
 
-- Visitors carry the means of their rows, as in carried-means. What a mean has changed by is added to the sum of the
-  node where that happens. Where nodes hold tables, a node contributes its own mean, times its number of rows.
-- A node tells its parent in the tree the sum of its own part and of what its children told it, and a child the sum of
-  all but that child's part. So once every edge of the tree has been used on the way there and back, a node knows the
-  sum over all nodes: averaging that is not approximate. Changes follow the same way.
-- Sums include the number of rows that have been counted, by which estimates are divided; a node that does not know of
-  some rows yet can tell by that number.
+- Visitors carry the means of their rows, as in carried-means. What a mean has changed by is added
+  to the sum of the node where that happens. Where nodes hold tables, a node contributes its own
+  mean, times its number of rows.
+- A node tells its parent in the tree the sum of its own part and of what its children told it, and
+  a child the sum of all but that child's part. So once every edge of the tree has been used on the
+  way there and back, a node knows the sum over all nodes: averaging that is not approximate.
+  Changes follow the same way.
+- Sums include the number of rows that have been counted, by which estimates are divided; a node
+  that does not know of some rows yet can tell by that number.
 
-Two of three exchanges are on edges of the tree, the others let visitors travel (`gosta.graphs.tree`). The state of an
-edge of the tree is kept at the child. A message that says a sum for the second time changes nothing, and there is
-nothing that could grow: estimates cannot diverge.
+Two of three exchanges are on edges of the tree, the others let visitors travel
+(`gosta.graphs.tree`). The state of an edge of the tree is kept at the child. A message that says a
+sum for the second time changes nothing, and there is nothing that could grow: estimates cannot
+diverge.
 
 Invariant: `below` of a node is its own part, plus `up` of each of its children.
 """
@@ -21,8 +24,8 @@ from typing import NamedTuple
 
 from gosta.protocols.protocol import Protocol
 
-# How far a node's own mean can be beyond the range, in ranges: by a visitor's correction one, by the removal of the
-# bias of `local` up to three times that, by products of means more.
+# How far a node's own mean can be beyond the range, in ranges: by a visitor's correction one, by
+# the removal of the bias of `local` up to three times that, by products of means more.
 OVERSHOOT = 8.0
 Payload = tuple[float]  # to the parent: what is new in `below`; to a child: `below` + `down`
 
@@ -30,8 +33,8 @@ Payload = tuple[float]  # to the parent: what is new in `below`; to a child: `be
 class State(NamedTuple):
     """State of a node.
 
-    `below` is the sum over the node and all nodes below it in the tree, `up` what of it the parent knows, `down` the
-    sum over all other nodes, as the parent told it.
+    `below` is the sum over the node and all nodes below it in the tree, `up` what of it the parent
+    knows, `down` the sum over all other nodes, as the parent told it.
     """
 
     below: float
@@ -40,7 +43,7 @@ class State(NamedTuple):
 
 
 class TableState(NamedTuple):
-    """State of a node that holds a table: as in `State`, and `own`, the node's own part of `below`."""
+    """State of a node with a table: as `State`, and `own`, the node's own part of `below`."""
 
     below: float
     up: float
@@ -67,7 +70,10 @@ def init_moments(moments: float) -> State:
 
 
 def tell(me: AnyState, tick: float, tree: float) -> Payload:
-    """Send what the other end of an edge of the tree does not have yet; on other edges, what is sent is not used."""
+    """Send what the other end of an edge of the tree does not have yet.
+
+    On other edges, what is sent is not used.
+    """
     return (me.below - me.up if tree > 0.0 else me.below + me.down,)
 
 
@@ -81,7 +87,7 @@ def relay(me: AnyState, you: Payload, tree: float) -> State:
 
 
 def meet(me: State, you: Payload, change: float, tree: float) -> State:
-    """Pass on sums, then add what the visitor's mean has changed by, which others see at the next exchange."""
+    """Pass on sums, then add the change of the visitor's mean, which others see next time."""
     below, up, down = relay(me, you, tree)
     return State(below + change, up, down)
 
@@ -89,7 +95,7 @@ def meet(me: State, you: Payload, change: float, tree: float) -> State:
 def meet_with_table(
     me: TableState, you: Payload, known: float, rows: float, tree: float
 ) -> TableState:
-    """Pass on sums, then add the change of the node's own part, which others see at the next exchange."""
+    """Pass on sums, then add the change of the node's own part, which others see next time."""
     below, up, down = relay(me, you, tree)
     own = rows * known
     return TableState(below + (own - me.own), up, down, own)
@@ -117,7 +123,8 @@ for_moments = Protocol(
 for_tables = Protocol(
     NAME,
     "Sums of the nodes' own means along a spanning tree.",
-    "four sums and a count for each, its parent in a spanning tree, its own mean, recent visitors, a visitor",
+    "four sums and a count for each, its parent in a spanning tree, its own mean, recent "
+    "visitors, a visitor",
     TableState,
     init_table,
     tell,

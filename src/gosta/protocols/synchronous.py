@@ -1,7 +1,8 @@
 """The state of synchronous protocols, in which every node folds in a kernel value at every tick.
 
-Between two exchanges a node keeps its visitor, so its sum of kernel values grows by the same number at each tick. It is
-brought up to date only when the node is drawn or read, so an iteration costs O(1) instead of O(n).
+Between two exchanges a node keeps its visitor, so its sum of kernel values grows by the same number
+at each tick. It is brought up to date only when the node is drawn or read, so an iteration costs
+O(1) instead of O(n).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 
 class State(NamedTuple):
-    """State of a node: the sum of kernel values up to `tick`, and the `slope` that each later tick adds."""
+    """State of a node: the sum of kernel values up to `tick`; each later tick adds `slope`."""
 
     total: float
     tick: float

@@ -1,12 +1,14 @@
 """Tracking: better estimates from the messages of GoSta-async and two more numbers.
 
-- A node keeps the running mean of its own kernel values (`known`) to itself, and adds only the change of that mean to
-  the estimate that it averages with others (dynamic average consensus).
-- Averaging has momentum: what it moves an estimate by is owed to the node several times over, and is paid out over
-  the following exchanges, on the node's own clock. The longer a node has been running, the more exchanges that takes.
+- A node keeps the running mean of its own kernel values (`known`) to itself, and adds only the
+  change of that mean to the estimate that it averages with others (dynamic average consensus).
+- Averaging has momentum: what it moves an estimate by is owed to the node several times over, and
+  is paid out over the following exchanges, on the node's own clock. The longer a node has been
+  running, the more exchanges that takes.
 
-Invariant: summed over all nodes, weighted by their rows, `ahead` + `owed` equals `smooth` at all times. Pushes at the
-two ends cancel, what is paid out was owed, and changes of the mean are added to both sides.
+Invariant: summed over all nodes, weighted by their rows, `ahead` + `owed` equals `smooth` at all
+times. Pushes at the two ends cancel, what is paid out was owed, and changes of the mean are added
+to both sides.
 """
 
 from __future__ import annotations
@@ -15,13 +17,18 @@ from typing import NamedTuple
 
 from gosta.protocols.protocol import Protocol
 
-PUSH = 0.4  # share of a move owed per exchange of memory; 0.6 diverges on tori after thousands of exchanges
-RAMP = 40.0  # exchanges until the full push: the first estimates are too rough to continue in their direction
-RARE = 4.0  # edges that fire in less than 1/RARE of a node's exchanges are pushed less: their debt would be outdated
-# Twice the largest overshoot in 3,449 simulations of networks of up to 12 nodes: 3.8, where one edge was used hundreds
-# of times in a row; 1.7 where parts of the network took turns, 0.5 on all other schedules. Carried means are alike, and
-# so is the share of rows counted (0.6). Where every edge is used ten or more times in a row, and that for ten thousands
-# of exchanges, both exceed any bound (benchmarks/stability.py); nodes draw edges at random.
+# Share of a move owed per exchange of memory; 0.6 diverges on tori after thousands of exchanges.
+PUSH = 0.4
+# Exchanges until the full push: the first estimates are too rough to continue in their direction.
+RAMP = 40.0
+# Edges that fire in less than 1/RARE of a node's exchanges are pushed less: their debt would be
+# outdated.
+RARE = 4.0
+# Twice the largest overshoot in 3,449 simulations of networks of up to 12 nodes: 3.8, where one
+# edge was used hundreds of times in a row; 1.7 where parts of the network took turns, 0.5 on all
+# other schedules. Carried means are alike, and so is the share of rows counted (0.6). Where every
+# edge is used ten or more times in a row, and that for ten thousands of exchanges, both exceed any
+# bound (benchmarks/stability.py); nodes draw edges at random.
 OVERSHOOT = 8.0
 # minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
 SMOOTH = 0.02
@@ -33,7 +40,8 @@ Payload = tuple[float]  # `ahead` of the other node
 class MomentsState(NamedTuple):
     """State of a node that averages moments.
 
-    `z` is the estimate, `ahead` its value at the next exchange, `owed` what is still to be paid out.
+    `z` is the estimate, `ahead` its value at the next exchange, `owed` what is still to be paid
+    out.
     """
 
     z: float
@@ -42,7 +50,7 @@ class MomentsState(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of a node: as in `MomentsState`, and `smooth`, the smoothed `known` that the estimate accounts for."""
+    """State of a node: as `MomentsState`, and `smooth`, the smoothed `known` in the estimate."""
 
     z: float
     ahead: float
@@ -104,7 +112,7 @@ def meet(
     edge_share: float,
     row_share: float,
 ) -> State:
-    """Average, then add the change of the node's own mean, which others see at the next exchange."""
+    """Average, then add the change of the node's own mean, which others see next time."""
     z, ahead, owed = average(me, you, exchanges, fewer_exchanges, edge_share, row_share)
     change = max(SMOOTH, 2.0 / (exchanges + 3.0)) * (known - me.smooth)
     return State(z, ahead + change, owed, me.smooth + change)
@@ -130,8 +138,14 @@ for_moments = Protocol(
     rule="momentum averaging",
 )
 
-SUMMARY = "As gosta-async, but estimates follow the change of each node's own mean, and averaging has momentum."
-KEEPS = "an estimate, its next value, a debt, two means of its own, a count of exchanges, recent visitors, a visitor"
+SUMMARY = (
+    "As gosta-async, but estimates follow the change of each node's own mean, and averaging has "
+    "momentum."
+)
+KEEPS = (
+    "an estimate, its next value, a debt, two means of its own, a count of exchanges, recent "
+    "visitors, a visitor"
+)
 protocol = Protocol(
     "tracking",
     SUMMARY,

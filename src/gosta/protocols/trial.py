@@ -1,4 +1,4 @@
-"""Trial of a protocol's functions: each is called once on plain numbers, so that a mistake is reported by its name."""
+"""Trial of a protocol's functions: each is called once, so that a mistake is reported by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INPUTS = {
 
 
 def check_functions(protocol: Protocol) -> None:
-    """Raise `InputError` if a function of a protocol fails on plain numbers, or returns something else than it must.
+    """Raise `InputError` if a function of a protocol fails on numbers or returns what it must not.
 
     Arithmetic errors are let pass: the numbers of the trial need not be those that nodes will have.
     """
@@ -50,7 +50,10 @@ def check_functions(protocol: Protocol) -> None:
     if first is None or second is None:
         return
     if not all(a == b or math.isnan(a) for a, b in zip(first, second, strict=True)):
-        reason = "returns different states for the same numbers; the schedule is the only randomness of a run"
+        reason = (
+            "returns different states for the same numbers; the schedule is the only randomness "
+            "of a run"
+        )
         raise InputError(
             f"protocol {protocol.name}: meet {reason}, so leave out random numbers and clocks"
         )
@@ -60,7 +63,10 @@ def check_functions(protocol: Protocol) -> None:
 
 
 def check_signatures(protocol: Protocol) -> None:
-    """Raise `InputError` unless a protocol has a NamedTuple as state, and functions with the parameters they need."""
+    """Raise `InputError` unless state and parameters of a protocol are as they must be.
+
+    The state is a NamedTuple, and functions have the parameters that they need.
+    """
     if not (
         isinstance(protocol.state, type) and issubclass(protocol.state, tuple) and _fields(protocol)
     ):
@@ -109,7 +115,7 @@ def _state(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
 
 
 def _call(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
-    """Return what a function returns, or None if it cannot compute with the numbers of the trial."""
+    """Return what a function returns; None if it cannot compute with the numbers of the trial."""
     try:
         with warnings.catch_warnings():  # numpy warns where math raises
             warnings.simplefilter("ignore")
@@ -122,7 +128,8 @@ def _call(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
         ):  # such as the root of a negative number
             return None
         raise InputError(
-            f"protocol {protocol.name}: {function} fails with {type(error).__name__}: {error}; {ALLOWED}"
+            f"protocol {protocol.name}: {function} fails with {type(error).__name__}: {error}; "
+            f"{ALLOWED}"
         ) from error
     if found is None:
         raise InputError(

@@ -11,7 +11,10 @@ def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
     return State(total_at(me, tick - 1.0) + fresh, tick, fresh)
 
 
-SUMMARY = "Swap visitors; every node folds in own x visitor at every tick. Estimates each node's own row mean."
+SUMMARY = (
+    "Swap visitors; every node folds in own x visitor at every tick. Estimates each node's own "
+    "row mean."
+)
 KEEPS = "a sum, its tick and slope, a visitor"
 protocol = Protocol(
     "u1", SUMMARY, KEEPS, State, init, tell_nothing, meet, read, estimates_row_means=True

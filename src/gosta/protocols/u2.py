@@ -11,6 +11,9 @@ def meet(me: State, you: tuple[()], fresh: float, tick: float) -> State:
     return State(total_at(me, tick), tick, fresh)
 
 
-SUMMARY = "Every node folds in visitor x visitor at every tick; of two edges drawn, each swaps one of the two visitors."
+SUMMARY = (
+    "Every node folds in visitor x visitor at every tick; of two edges drawn, each swaps one of "
+    "the two visitors."
+)
 KEEPS = "a sum, its tick and slope, two visitors"
 protocol = Protocol("u2", SUMMARY, KEEPS, State, init, tell_nothing, meet, read, visitors=2)

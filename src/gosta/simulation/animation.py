@@ -44,7 +44,7 @@ COLOURS = 256  # of a .gif file
 
 
 def check_animation(name: str, file: Path) -> None:
-    """Raise an error unless a file's ending is that of an animation, and what writes it is installed."""
+    """Raise an error unless a file has the ending of an animation and can be written here."""
     if file.suffix.lower() not in (".gif", ".mp4"):
         raise InputError(f"{name} = {str(file)!r} must end in .gif or .mp4")
     require_extra(
@@ -64,7 +64,8 @@ def animate(trace: Trace, file: Path) -> None:
 def frame_checkpoints(iterations: Integers, last: int, nodes: int) -> Integers:
     """Return the checkpoints that have a frame, in equal ratios of iterations.
 
-    The first is the one at which a tenth of the nodes have taken part in an exchange, the last one is given.
+    The first is the one at which a tenth of the nodes have taken part in an exchange, the last one
+    is given.
 
     >>> frame_checkpoints(np.array([1, 2, 4, 8, 16]), 3, 40).tolist()
     [1, 2, 3]
@@ -75,7 +76,10 @@ def frame_checkpoints(iterations: Integers, last: int, nodes: int) -> Integers:
 
 
 class _Figure:
-    """A network beside an error curve, drawn once; for each frame only what changes is drawn again."""
+    """A network beside an error curve, drawn once.
+
+    For each frame only what changes is drawn again.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self.trace, self.view, self.curve = trace, NetworkView(trace), error_curve(trace)
@@ -110,10 +114,8 @@ class _Figure:
 
     def frame(self, checkpoint: int) -> Frame:
         """Draw the network at a checkpoint, and the curve up to there."""
-        deviations, iteration = (
-            self.view.deviations[checkpoint],
-            int(self.trace.iterations[checkpoint]),
-        )
+        deviations = self.view.deviations[checkpoint]
+        iteration = int(self.trace.iterations[checkpoint])
         self.dots.set_array(deviations)
         when = time_of(self.trace.setting, iteration)
         self.network.title.set_text(f"{when}:\n{average_error(self.view, deviations)}")

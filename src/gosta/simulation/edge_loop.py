@@ -1,8 +1,9 @@
 """Template of compiled code that draws the edges of `gosta.schedule`, with numpy's bits.
 
-A block of draws is one stream of numpy's PCG64, seeded by numpy's SeedSequence. A stream is an array of numbers: state
-and increment of the generator (two words of 64 bits each), the half of its last number that is still to be used,
-whether there is one, and the number of draws so far, over all blocks.
+A block of draws is one stream of numpy's PCG64, seeded by numpy's SeedSequence. A stream is an
+array of numbers: state and increment of the generator (two words of 64 bits each), the half of its
+last number that is still to be used, whether there is one, and the number of draws so far, over all
+blocks.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ def mix_words(x: Any, y: Any) -> Any:
 
 
 def seed_stream(stream: Words, entropy: Any, run: int, block: int) -> None:
-    """Set a stream to the start of a block: PCG64(SeedSequence(seed, spawn_key=(run, EDGES, block)))."""
+    """Set a stream to the start of a block.
+
+    That is PCG64(SeedSequence(seed, spawn_key=(run, EDGES, block))).
+    """
     pool, factor = stream[POOL_SIZE:], np.uint64(0x43B0D7E5)
     for k in range(POOL_SIZE):
         after = factor * np.uint64(0x931E8875) & LOW_HALF
@@ -101,12 +105,10 @@ def seed_stream(stream: Words, entropy: Any, run: int, block: int) -> None:
     step, step_low = step << ONE | step_low >> np.uint64(63), step_low << ONE | ONE
     low = step_low + state_low
     state, state_low = next_state(step + state + np.uint64(low < step_low), low, step, step_low)
-    stream[STATE], stream[STATE_LOW], stream[STEP], stream[STEP_LOW] = (
-        state,
-        state_low,
-        step,
-        step_low,
-    )
+    stream[STATE] = state
+    stream[STATE_LOW] = state_low
+    stream[STEP] = step
+    stream[STEP_LOW] = step_low
     stream[HAS_HALF], stream[DRAWN] = np.uint64(0), np.uint64(block * BLOCK)
 
 
@@ -143,13 +145,14 @@ def place_of(cumulated: Floats, guide: Integers, at: float) -> Any:
 
 
 def draw_narrow(stream: Words, bound: Any, threshold: Any, numbers: Integers) -> None:
-    """Draw numbers below a bound of at most 2^32, two from each number of the generator unless one is rejected."""
-    state, state_low, step, step_low = (
-        stream[STATE],
-        stream[STATE_LOW],
-        stream[STEP],
-        stream[STEP_LOW],
-    )
+    """Draw numbers below a bound of at most 2^32.
+
+    Each number of the generator gives two, unless one is rejected.
+    """
+    state = stream[STATE]
+    state_low = stream[STATE_LOW]
+    step = stream[STEP]
+    step_low = stream[STEP_LOW]
     half, has_half, t = stream[HALF], stream[HAS_HALF], 0
     while t < len(numbers):
         if not has_half:
@@ -164,22 +167,18 @@ def draw_narrow(stream: Words, bound: Any, threshold: Any, numbers: Integers) ->
             numbers[t] = product >> HALF_BITS
             t += int(product & LOW_HALF >= threshold)
             has_half = np.uint64(0)
-    stream[STATE], stream[STATE_LOW], stream[HALF], stream[HAS_HALF] = (
-        state,
-        state_low,
-        half,
-        has_half,
-    )
+    stream[STATE] = state
+    stream[STATE_LOW] = state_low
+    stream[HALF] = half
+    stream[HAS_HALF] = has_half
 
 
 def draw_wide(stream: Words, bound: Any, threshold: Any, numbers: Integers) -> None:
     """Draw numbers below a bound beyond 2^32."""
-    state, state_low, step, step_low = (
-        stream[STATE],
-        stream[STATE_LOW],
-        stream[STEP],
-        stream[STEP_LOW],
-    )
+    state = stream[STATE]
+    state_low = stream[STATE_LOW]
+    step = stream[STEP]
+    step_low = stream[STEP_LOW]
     t = 0
     while t < len(numbers):
         state, state_low = next_state(state, state_low, step, step_low)
@@ -190,13 +189,14 @@ def draw_wide(stream: Words, bound: Any, threshold: Any, numbers: Integers) -> N
 
 
 def draw_places(stream: Words, network: Any, numbers: Integers) -> None:
-    """Draw numbers of edges by their weights; of a tree, numbers of children, or n + the number of any pair."""
-    state, state_low, step, step_low = (
-        stream[STATE],
-        stream[STATE_LOW],
-        stream[STEP],
-        stream[STEP_LOW],
-    )
+    """Draw numbers of edges by their weights.
+
+    Of a tree, numbers of children, or n + the number of any pair.
+    """
+    state = stream[STATE]
+    state_low = stream[STATE_LOW]
+    step = stream[STEP]
+    step_low = stream[STEP_LOW]
     cumulated, n = network.cumulated, network.nodes
     total = cumulated[len(cumulated) - 1]
     for t in range(len(numbers)):
@@ -221,7 +221,10 @@ def draw_runs(
     edges: Any,
     shares: Floats,
 ) -> None:
-    """Draw edges of some runs from draw `first` on, runs × draws × 2; and their shares, if these differ."""
+    """Draw edges of some runs from draw `first` on, runs × draws × 2.
+
+    And their shares, if these differ.
+    """
     numbers = np.empty(PIECE, dtype=np.int64)
     for k in range(len(runs)):
         stream, drawn, last = streams[k], first, first + edges.shape[1]

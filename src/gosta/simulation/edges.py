@@ -1,4 +1,4 @@
-"""The edges of `gosta.schedule`, drawn in compiled code for several runs at once, with the same bits."""
+"""The edges of `gosta.schedule`, with the same bits, drawn in compiled code for several runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ STREAM_SIZE, DRAWN = 8, 6  # see edge_loop.py
 POOL_SIZE = 4  # words of a seed, at least
 PIECE = 1 << 12  # draws at a time; they stay in the nearest cache
 
-# Which numbers are drawn: of 32 bits or 64 bits below a bound, fractions of all weights, or those of a tree.
+# Which numbers are drawn: of 32 bits or 64 bits below a bound, fractions of all weights, or those
+# of a tree.
 NARROW, WIDE, WEIGHTED, TREE = range(4)
 
 
@@ -40,7 +41,10 @@ class Network(NamedTuple):
 
 
 def network_of(graph: Graph, has_shares: bool) -> Network:
-    """Return what the edges of a graph are drawn from; their shares count as equal unless they are needed."""
+    """Return what the edges of a graph are drawn from.
+
+    Their shares count as equal unless they are needed.
+    """
     kind, cumulated = WEIGHTED, np.ones(1)
     bound = graph.n * (graph.n - 1) if graph.edges is None else graph.m
     if graph.weights is not None:
@@ -106,10 +110,12 @@ class EdgeDrawer:
     def draw(
         self, streams: NDArray[np.uint64], runs: Integers, first: int, last: int
     ) -> tuple[Edges, Floats]:
-        """Return the edges of runs from draw `first` to `last`, runs × draws × 2, and their shares, runs × draws.
+        """Return the edges of runs from draw `first` to `last`, and their shares.
 
-        `streams` is where each run is in its stream, all zeros at first; where all shares are equal, there is one. Both
-        ends of an edge whose exchange does not take place are negative.
+        The edges are runs × draws × 2, the shares runs × draws.
+
+        `streams` is where each run is in its stream, all zeros at first; where all shares are
+        equal, there is one. Both ends of an edge whose exchange does not take place are negative.
         """
         if len(self.networks) == 1:
             edges, shares = self._draw(self.networks[0], streams, runs, first, last)

@@ -1,6 +1,7 @@
-"""Template of compiled code that summarises the errors of nodes: mean, standard deviation and median.
+"""Template of compiled code that computes mean, deviation and median of the errors of nodes.
 
-Sums are added pairwise, in the order in which numpy adds them, so that they are numpy's to the last bit.
+Sums are added pairwise, in the order in which numpy adds them, so that they are numpy's to the last
+bit.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ MAX_DEPTH = 64  # of halving
 def summarise(
     values: Floats, target: Floats, starts: Integers, scales: Floats, out: Floats
 ) -> None:
-    """Write mean, standard deviation and median over nodes of the errors of some readings: readings × nodes × values.
+    """Write mean, standard deviation and median over nodes of the errors of readings.
 
-    The values of statistic k begin at starts[k], its errors are relative to scales[k]; of several, the largest error of
-    a node counts. `target` is that of all nodes, or has a row for each.
+    `values` are readings × nodes × values.
+
+    The values of statistic k begin at starts[k], its errors are relative to scales[k]; of several,
+    the largest error of a node counts. `target` is that of all nodes, or has a row for each.
     """
     nodes, count = values.shape[1], values.shape[2]
     errors, scratch = np.empty(nodes), np.empty(max(nodes, count))
@@ -73,8 +76,8 @@ def largest_error(
 def pairwise_sum(numbers: Floats, count: int, parts: Integers, sums: Floats) -> Any:
     """Add the first numbers as numpy does: it halves them, at a multiple of eight, down to blocks.
 
-    `parts` has room for start and size of each part that is being halved and whether its first half is done, `sums` for
-    the sums of those halves.
+    `parts` has room for start and size of each part that is being halved and whether its first half
+    is done, `sums` for the sums of those halves.
     """
     depth, parts[0, 0], parts[0, 1] = 0, 0, count
     while True:

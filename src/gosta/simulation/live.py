@@ -1,7 +1,8 @@
 """A run that is watched in a browser while it is simulated, at a pace that a person can follow.
 
-The simulation goes on in the thread that calls `LiveRunner.run`; the page is served by another one. Whatever the page
-shows is changed in the thread that serves it, whatever it asks for (pause, step, speed) is noted in `Pace`.
+The simulation goes on in the thread that calls `LiveRunner.run`; the page is served by another one.
+Whatever the page shows is changed in the thread that serves it, whatever it asks for (pause, step,
+speed) is noted in `Pace`.
 """
 
 from __future__ import annotations
@@ -105,7 +106,10 @@ class LivePage:
 
     @contextlib.contextmanager
     def serving(self, listener: socket.socket, host: str) -> Iterator[None]:
-        """Serve the page, in a thread of its own; `host` is the name under which it was asked to listen."""
+        """Serve the page, in a thread of its own.
+
+        `host` is the name under which it was asked to listen.
+        """
         routes: dict[str, Callable[[str], Response | Events]] = {
             "/events": self._subscribe,
             "/node": self._describe,
@@ -197,7 +201,10 @@ class LivePage:
         return Response(b"ok\n")
 
     def _describe(self, query: str) -> Response:
-        """Return what is known of a node; the query has its number, the quantity and an iteration."""
+        """Return what is known of a node.
+
+        The query has its number, the quantity and an iteration.
+        """
         limits = self._setting.placement.nodes, len(self._events), MAX_COUNT
         given = [
             _whole_number(text, end) for text, end in zip(query.split(","), limits, strict=False)
@@ -268,13 +275,17 @@ class LiveRunner(Runner):
         )
         self._advance_to(engine, batch, 1)  # before, not every protocol has estimates
         while batch.iteration < last and batch.active.any() and pace.wait(self._is_interrupted):
-            # Slowly at first, as most happens then; the square lets each node exchange within three seconds.
+            # Slowly at first, as most happens then; the square lets each node exchange within three
+            # seconds.
             shown_seconds += pace.speed / FRAMES_PER_SECOND
             due = round(end * (shown_seconds / RUN_SECONDS) ** 2)
             self._advance_to(engine, batch, min(last, max(batch.iteration + 1, due)))
 
     def _advance_to(self, engine: Engine[Any], batch: Batch[Any], iteration: int) -> None:
-        """Advance the run to an iteration and show it; it is evaluated at each checkpoint on the way, and may stop."""
+        """Advance the run to an iteration and show it.
+
+        It is evaluated at each checkpoint on the way, and may stop.
+        """
         runs, due = np.array(batch.runs), np.union1d(self.checkpoints, self._reading_times)
         stops = np.union1d(due[(due > batch.iteration) & (due <= iteration)], [iteration])
         for stop in stops:

@@ -81,10 +81,18 @@ class Simulated(NamedTuple):
 
 
 def simulate_sums(
-    data: Data, statistic: str, settings: PrivateSettings, *, graph: Any = None, nodes: int | None = None,
-    deal: str | None = None, by: str | None = None, runs: int = 10, seed: int = 0,
+    data: Data,
+    statistic: str,
+    settings: PrivateSettings,
+    *,
+    graph: Any = None,
+    nodes: int | None = None,
+    deal: str | None = None,
+    by: str | None = None,
+    runs: int = 10,
+    seed: int = 0,
     options: Mapping[str, Any] | None = None,
-) -> Simulated:  # fmt: skip
+) -> Simulated:
     """Simulate private sums of data in one place; what the settings lack, such as ranges, is taken from the data."""
     if deal is not None and (by is not None or nodes is None):
         raise InputError(

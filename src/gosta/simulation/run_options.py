@@ -1,4 +1,4 @@
-"""How the runs of a simulation are carried out: their number, their seed, and when estimates are read."""
+"""How the runs of a simulation are carried out, and when estimates are read."""
 
 from __future__ import annotations
 

@@ -58,7 +58,10 @@ class RunPicture:
         statistic, count = estimand.statistic.name, target.shape[1]
         names = estimand.value_names or [f"{statistic} [{k}]" for k in range(count)]
         if graph.n > MAX_MAP_NODES:
-            no_map = f"There is no map: {graph.n:,} nodes are more than the {MAX_MAP_NODES:,} that it can show."
+            no_map = (
+                f"There is no map: {graph.n:,} nodes are more than the {MAX_MAP_NODES:,} that it "
+                "can show."
+            )
         edge_ends, note = frames.list_edges(_edges_to_draw(graph))
         if setting.changing is not None:
             note = f"The network changes; this is the one that it begins with. {note}".strip()

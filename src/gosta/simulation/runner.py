@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gosta.errors import InputError, NumericalError
+from gosta.estimation.estimand import scale_of
 from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import Setting
 from gosta.estimation.stopping import (
@@ -24,10 +27,10 @@ from gosta.estimation.stopping import (
     expected_errors,
     gossip_errors,
     reading_grid,
-)  # fmt: skip
+)
 from gosta.graphs.tree import tree_share
 from gosta.protocols import CollectingProtocol
-from gosta.runtime import machine, progress
+from gosta.runtime import compiler, machine, progress
 from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 from gosta.runtime.interrupts import deferred_interrupt
@@ -35,7 +38,6 @@ from gosta.schedule import FAULT_NAMES, Schedule
 from gosta.simulation import engines
 from gosta.simulation.engines import Batch, Engine, Readings
 from gosta.simulation.run_options import RunInfo
-from gosta.simulation.summary import ErrorSummary
 from gosta.simulation.trace import SNAPSHOT, Trace
 
 # estimates kept in memory, half a GiB; beyond that only their summaries are kept
@@ -72,7 +74,7 @@ class Interrupted(KeyboardInterrupt):
     --------
     >>> import gosta
     >>> try:
-    ...     trace = gosta.simulate("iris", "gini-mean-difference", columns=0, iterations=1000, runs=1)
+    ...     trace = gosta.simulate("iris", "variance", columns=0, iterations=1000, runs=1)
     ... except gosta.Interrupted as interrupted:
     ...     trace = interrupted.trace
     >>> trace.is_complete
@@ -100,28 +102,23 @@ class Runner:
     def __init__(
         self, setting: Setting, info: RunInfo, checkpoints: Integers, previous: Trace | None = None
     ) -> None:
-        self.setting, self.info, self.checkpoints, self.previous = (
-            setting,
-            info,
-            checkpoints,
-            previous,
-        )
-        runs, count, n, p = (
-            info.runs,
-            len(checkpoints),
-            setting.placement.nodes,
-            setting.target.shape[1],
-        )
+        self.setting = setting
+        self.info = info
+        self.checkpoints = checkpoints
+        self.previous = previous
+        runs = info.runs
+        count = len(checkpoints)
+        n = setting.placement.nodes
+        p = setting.target.shape[1]
         keep = runs * count * n * p <= MAX_ESTIMATES and (
             previous is None or "estimates" in previous.data
         )
-        purpose, advice = (
-            f"keeping the estimates of {runs} runs at {count} checkpoints",
-            "use fewer runs or checkpoints",
-        )
+        purpose = f"keeping the estimates of {runs} runs at {count} checkpoints"
+        advice = "use fewer runs or checkpoints"
         if setting.estimand.level is not None and not keep:
             raise InputError(
-                f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; {advice}"
+                f"interval: {runs} runs x {count} checkpoints x {n} nodes are too many to keep; "
+                f"{advice}"
             )
         machine.require_memory(8 * runs * count * (n * p if keep else 3), purpose, advice)
         optional = {"estimates": keep, "time": info.clocks, "counted": setting.protocol.uses_tree}
@@ -142,14 +139,13 @@ class Runner:
             done = len(previous.iterations)
             for name, array in self.results.items():
                 array[:, :done] = previous.data[name].values.reshape(array[:, :done].shape)
-            self.reached[:], self.stopped[:] = (
-                previous.resume_data["reached"],
-                previous.data["stopped"],
-            )
+            self.reached[:] = previous.resume_data["reached"]
+            self.stopped[:] = previous.data["stopped"]
         # the engine has one of its own, for other threads
         failures = engines.failures_of(setting, info.seed)
         self._schedules = [Schedule(setting.drawn, info.seed, run, failures) for run in range(runs)]
-        # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are taken in between.
+        # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are
+        # taken in between.
         has_own_readings = setting.estimand.level is not None and info.until is None
         self._reading_times = (
             reading_grid(n, int(checkpoints[-1])) if has_own_readings else checkpoints[:0]
@@ -170,7 +166,10 @@ class Runner:
         return deque(readings, maxlen=MAX_READINGS)
 
     def run(self, patience: float) -> Trace:
-        """Advance all runs to the last checkpoint, or until their nodes stop; raise `Interrupted` on Ctrl-C."""
+        """Advance all runs to the last checkpoint, or until their nodes stop.
+
+        Raise `Interrupted` on Ctrl-C.
+        """
         info, start = self.info, time.perf_counter()
         left = info.runs * int(self.checkpoints[-1]) - int(self.reached.sum())
         title = f"{self.setting.protocol.label}, {info.runs} run{'s' * (info.runs > 1)}"
@@ -195,7 +194,10 @@ class Runner:
         return trace
 
     def _batches(self, engine: Engine[Any]) -> Iterator[Batch[Any]]:
-        """Yield batches of runs that fit into memory; where all runs fit into one, it can be resumed."""
+        """Yield batches of runs that fit into memory.
+
+        Where all runs fit into one, it can be resumed.
+        """
         runs, size = self.info.runs, engine.bytes_per_run()
         count = min(runs, max(machine.available_cores(), MAX_BATCH_BYTES // max(1, size)))
         machine.require_memory(size * count, f"keeping the nodes of {count} runs", "use fewer runs")
@@ -217,24 +219,20 @@ class Runner:
     def _advance(self, engine: Engine[Any], batch: Batch[Any]) -> None:
         """Advance a batch to the last checkpoint, reading all estimates at each.
 
-        It is advanced in portions of some time each. What was read in one is evaluated when the engine has begun with
-        the next, unless it decides which runs go on.
+        It is advanced in portions of some time each. What was read in one is evaluated when the
+        engine has begun with the next, unless it decides which runs go on.
         """
-        runs, decides, exchanges, most_stops = (
-            np.array(batch.runs),
-            self.info.until is not None,
-            FIRST_PORTION,
-            1,
-        )
+        runs = np.array(batch.runs)
+        decides = self.info.until is not None
+        exchanges = FIRST_PORTION
+        most_stops = 1
         unread = np.isnan(self.results["mean"][runs[batch.active]]).any(axis=0)
         stops = np.union1d(self.checkpoints[unread], self._reading_times)
         stops, unevaluated = stops[stops >= batch.iteration], None
         while len(stops) and batch.active.any() and not self._is_interrupted():
-            start, before, active = (
-                time.perf_counter(),
-                batch.iteration,
-                np.flatnonzero(batch.active),
-            )
+            start = time.perf_counter()
+            before = batch.iteration
+            active = np.flatnonzero(batch.active)
             iteration, count = self._next_portion(batch, stops[:most_stops], exchanges)
             readings = engine.advance(batch, iteration, stops[:count])
             if unevaluated is not None:
@@ -249,15 +247,13 @@ class Runner:
             stops = stops[count:]
             done = (iteration - before) * len(active) * self.setting.protocol.draws
             growth = min(MAX_GROWTH, PORTION_SECONDS / max(time.perf_counter() - start, 1e-9))
-            exchanges, most_stops = (
-                max(1, int(growth * (done or exchanges))),
-                max(most_stops, MAX_GROWTH * count),
-            )
+            exchanges = max(1, int(growth * (done or exchanges)))
+            most_stops = max(most_stops, MAX_GROWTH * count)
         if unevaluated is not None:
             self._evaluate(*unevaluated)
 
     def _next_portion(self, batch: Batch[Any], stops: Integers, exchanges: int) -> tuple[int, int]:
-        """Return the iteration to advance to next, and how many of the stops that are left to read on the way."""
+        """Return the iteration to advance to next, and the number of stops to read on the way."""
         setting, runs = self.setting, int(batch.active.sum())
         furthest = batch.iteration + max(1, exchanges // (runs * setting.protocol.draws))
         size = 8 * runs * setting.placement.nodes * setting.state_count
@@ -266,7 +262,7 @@ class Runner:
         return (int(stops[count - 1]), count) if count else (min(furthest, int(stops[0])), 0)
 
     def _evaluate(self, runs: Integers, stops: Integers, readings: Readings) -> None:
-        """Store estimates and errors of some runs at some iterations, and note which runs have stopped."""
+        """Store estimates and errors of runs at some iterations, and note which runs have stopped."""
         if not len(stops):
             return
         found = readings()
@@ -279,7 +275,7 @@ class Runner:
         list(self._pool.map(evaluate, range(0, len(runs), size)))
 
     def _expected_errors(self, run: int, iteration: int, rule: Rule = RULE) -> Floats:
-        """Return the relative error that each node of a run expects, from its readings: nodes × statistics."""
+        """Return the relative error that each node of a run expects: nodes × statistics."""
         protocol, nodes, places = self.setting.protocol, self.setting.placement.nodes, self._places
         if not self._readings[run]:
             return np.full((nodes, len(places)), np.inf)
@@ -302,7 +298,7 @@ class Runner:
         )
 
     def _evaluate_runs(self, runs: Integers, stops: Integers, readings: Floats) -> None:
-        """Evaluate what was read in some runs at some iterations: runs × iterations × nodes × states."""
+        """Evaluate readings of runs at some iterations: runs × iterations × nodes × states."""
         results, setting = self.results, self.setting
         self._check_finite(runs, stops, readings)
         means = setting.means(readings)
@@ -318,11 +314,9 @@ class Runner:
                     if is_checkpoint[s] and self.info.until is not None:
                         self._stop_if_good_enough(run, stop, readings[k, s])
         if not is_checkpoint.all():
-            places, values, readings = (
-                places[is_checkpoint],
-                values[:, is_checkpoint],
-                readings[:, is_checkpoint],
-            )
+            places = places[is_checkpoint]
+            values = values[:, is_checkpoint]
+            readings = readings[:, is_checkpoint]
         chosen = np.ix_(runs, places)
         results["estimate"][chosen] = values.mean(axis=2)
         if "estimates" in results:
@@ -343,16 +337,22 @@ class Runner:
         results["mean"][chosen] = found[..., 0]
 
     def _check_finite(self, runs: Integers, stops: Integers, readings: Floats) -> None:
-        """Raise `NumericalError` if a node of a protocol reads something else than a number from its state."""
+        """Raise `NumericalError` if what a node reads from its state is not finite."""
         if isinstance(self.setting.protocol, CollectingProtocol) or np.isfinite(readings).all():
             return
         run, stop, node, state = (int(place[0]) for place in np.nonzero(~np.isfinite(readings)))
-        where = f"node {node} of run {runs[run]} reads {readings[run, stop, node, state]} at iteration {stops[stop]}"
-        hint = "meet and read must return finite numbers: look for roots of negative numbers, overflow, inf - inf"
+        where = (
+            f"node {node} of run {runs[run]} reads {readings[run, stop, node, state]} at iteration "
+            f"{stops[stop]}"
+        )
+        hint = (
+            "meet and read must return finite numbers: look for roots of negative numbers, "
+            "overflow, inf - inf"
+        )
         raise NumericalError(f"protocol {self.setting.protocol.name}: {where}; {hint}")
 
     def _take_reading(self, run: int, iteration: int, values: Floats) -> None:
-        """Keep the values of a run's nodes, nodes × values, if its errors are estimated from them."""
+        """Keep the values of a run, nodes × values, if expected errors are computed from them."""
         readings = self._readings[run]
         is_due = self.info.until is not None or iteration in self._reading_times
         if is_due and (not readings or readings[-1][0] < iteration):
@@ -372,7 +372,7 @@ class Runner:
             self.results[name][run, c] = numbers
 
     def _stop_if_good_enough(self, run: int, iteration: int, readings: Floats) -> None:
-        """Note that a run has stopped if enough of its nodes expect to be within the requested error."""
+        """Note that a run has stopped if enough nodes expect to be within the requested error."""
         errors = self._expected_errors(run, iteration).max(axis=1)
         if self.setting.protocol.uses_tree:  # a node knows when rows are missing in its estimate
             errors[readings[:, -1] < self.setting.estimand.n] = np.inf
@@ -402,7 +402,10 @@ class Runner:
         return Trace(data, self.setting, info, self._resume_data())
 
     def _units(self) -> list[int]:
-        """Return the numbers sent up to each checkpoint: none with a node that is away or separated."""
+        """Return the numbers sent up to each checkpoint.
+
+        Nothing is sent to a node that is away or separated.
+        """
         sent = [self._units_sent(int(t)) for t in self.checkpoints]
         if "failed" not in self.results:
             return sent
@@ -418,18 +421,17 @@ class Runner:
         ]
 
     def _units_sent(self, iterations: int) -> int:
-        protocol, estimand, placement = (
-            self.setting.protocol,
-            self.setting.estimand,
-            self.setting.placement,
-        )
+        protocol = self.setting.protocol
+        estimand = self.setting.estimand
+        placement = self.setting.placement
         (n, d), means = estimand.x.shape, self.setting.mean_count
         if isinstance(protocol, CollectingProtocol):
             return protocol.sent(iterations, n, d)
         sizes = means, len(self.setting.offset), self._tree_share
         if not placement.has_tables:
             return round(iterations * protocol.units(d, *sizes))
-        # A visitor is a sample of rows, its correction, its home and their number; nodes tell how many rows they have.
+        # A visitor is a sample of rows, its correction, its home and their number; nodes tell how
+        # many rows they have.
         visitor_size = (
             float(np.minimum(placement.rows, MAX_SAMPLE_ROWS).mean()) * d + estimand.width + 2
         )
@@ -446,3 +448,32 @@ class Runner:
                 [[values for _, values in readings] for readings in self._readings]
             )
         return arrays | self._snapshot
+
+
+class ErrorSummary:
+    """Summarises the errors of values against a target, 1 × values, or nodes × values.
+
+    `places` are those of the values of each statistic; of several, the largest error of a node
+    counts.
+    """
+
+    def __init__(self, target: Floats, places: Sequence[slice]) -> None:
+        self._target = np.ascontiguousarray(target)
+        self._starts = np.array([place.start or 0 for place in places])
+        self._scales = np.array([scale_of(target[:, place]) or 1.0 for place in places])
+        text = Path(__file__).with_name("error_loop.py").read_text(encoding="utf-8")
+        compiler.specialise(text, {}, self._trial)
+
+    def _trial(self, module: ModuleType) -> None:
+        self._module = module
+        self.of(np.zeros((0, *self._target.shape)))
+
+    def of(self, values: Floats) -> Floats:
+        """Return mean, standard deviation and median over nodes of the errors of values, ...
+
+        × nodes × values.
+        """
+        out = np.empty((*values.shape[:-2], 3))
+        flat = np.ascontiguousarray(values).reshape(-1, *values.shape[-2:])
+        self._module.summarise(flat, self._target, self._starts, self._scales, out.reshape(-1, 3))
+        return out

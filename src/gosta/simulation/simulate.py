@@ -59,55 +59,61 @@ def simulate(
     runner: RunnerFactory = Runner,
     **statistic_options: Any,
 ) -> Trace:
-    """Simulate a protocol that estimates a statistic on a network whose nodes hold one or several rows each.
+    """Simulate a protocol that estimates a statistic on a network of nodes with rows.
 
     Parameters
     ----------
     data, columns, label, score, drop_missing, options, **statistic_options
         As for `gosta.exact`.
     statistic
-        A name, "auc" or "kendall-tau:age+risk" with its columns, or a `gosta.Statistic`; or several, as a list or
-        separated by commas, which nodes estimate together.
+        A name, "auc" or "kendall-tau:age+risk" with its columns, or a `gosta.Statistic`; or
+        several, as a list or separated by commas, which nodes estimate together.
     graph
-        Name of a family of graphs (``gosta graph --help``), made for as many nodes as are needed; or a graph, an edge
-        file, a networkx graph. By default "watts-strogatz", "complete" for fewer than 6 nodes. Graphs that change:
-        "cycle,complete@20000" (or ``[("cycle", 0), ("complete", 20_000)]``) draws edges from the complete graph from
-        iteration 20,000 on; "day.csv,night.csv@5000,repeat@10000" begins again after 10,000.
+        Name of a family of graphs (``gosta graph --help``), made for as many nodes as are needed;
+        or a graph, an edge file, a networkx graph. By default "watts-strogatz", "complete" for
+        fewer than 6 nodes. Graphs that change: "cycle,complete@20000" (or ``[("cycle", 0),
+        ("complete", 20_000)]``) draws edges from the complete graph from iteration 20,000 on;
+        "day.csv,night.csv@5000,repeat@10000" begins again after 10,000.
     protocol
         A name from ``gosta protocols``, or a `gosta.Protocol`.
     iterations, iterations_per_node
-        Edges drawn in each run (U2 draws two an iteration), or how many times the number of nodes; by default 100
-        times. An edge has two ends: a node then takes part in 200 exchanges, on average.
+        Edges drawn in each run (U2 draws two an iteration), or how many times the number of nodes;
+        by default 100 times. An edge has two ends: a node then takes part in 200 exchanges, on
+        average.
     runs, seed
         Number of independent runs; run r always draws the same edges for the same seed and graph.
     checkpoints, spacing
-        How many times estimates are read, evenly ("linear") or in equal ratios ("log"); not used with `until`.
+        How many times estimates are read, evenly ("linear") or in equal ratios ("log"); not used
+        with `until`.
     clocks
-        Whether edges fire by Poisson clocks of rate 1, and the time of each checkpoint is recorded as ``time``.
+        Whether edges fire by Poisson clocks of rate 1, and the time of each checkpoint is recorded
+        as ``time``.
     engine
-        "compiled"; "gpu", for an NVIDIA GPU (docs/explanation/simulation.md says what it supports); or "reference",
-        which is plain Python. All give the same numbers.
+        "compiled"; "gpu", for an NVIDIA GPU (docs/explanation/simulation.md says what it supports);
+        or "reference", which is plain Python. All give the same numbers.
     nodes, deal, by
-        Number of nodes, if not one for each row; rows are placed at random, many at a few nodes ("zipf", the default)
-        or equally many at each ("even"). `by` is a column (or its values) that says which node a row is at, or,
-        together with `nodes`, whose neighbouring values are at the same node.
+        Number of nodes, if not one for each row; rows are placed at random, many at a few nodes
+        ("zipf", the default) or equally many at each ("even"). `by` is a column (or its values)
+        that says which node a row is at, or, together with `nodes`, whose neighbouring values are
+        at the same node.
     homophily
-        From 0 to 1, how alike neighbours are in the column `by`: the share of nodes that hold what they would if
-        all were sorted by it along the network; the others hold rows at random. Without `nodes`, each holds one row.
+        From 0 to 1, how alike neighbours are in the column `by`: the share of nodes that hold what
+        they would if all were sorted by it along the network; the others hold rows at random.
+        Without `nodes`, each holds one row.
     loss
-        Probability that a message is lost. An exchange takes one in each direction, and place on both sides or on
-        neither.
+        Probability that a message is lost. An exchange takes one in each direction, and place on
+        both sides or on neither.
     away, away_for
-        Share of the nodes that are away at any time, and for how long on average: as many exchanges as a node has
-        meanwhile (by default 10). They come back as they were.
+        Share of the nodes that are away at any time, and for how long on average: as many exchanges
+        as a node has meanwhile (by default 10). They come back as they were.
     partition
         Iterations from and up to which the first half of the nodes is separated from the others.
     interval
         Confidence level, such as 0.95: every node reports an interval for the population value, see
         `Trace.intervals`.
     until
-        Relative error, such as 0.01, at which the nodes of a run stop by their own readings; runs that do not stop end
-        after `iterations`, by default 10,000 times the number of nodes.
+        Relative error, such as 0.01, at which the nodes of a run stop by their own readings; runs
+        that do not stop end after `iterations`, by default 10,000 times the number of nodes.
     patience
         Seconds after which a progress bar appears.
     runner
@@ -126,7 +132,8 @@ def simulate(
     Examples
     --------
     >>> import gosta
-    >>> trace = gosta.simulate("iris", "gini-mean-difference", graph="complete", iterations=20_000, runs=2)
+    >>> statistic = "gini-mean-difference"
+    >>> trace = gosta.simulate("iris", statistic, graph="complete", iterations=20_000, runs=2)
     >>> bool(trace.error()["mean"][-1] < 0.05), round(trace.target, 4)
     (True, 0.9462)
     """
@@ -160,7 +167,8 @@ def simulate(
     if setting.estimand.statistic.is_per_row and not setting.protocol.estimates_row_means:
         reason = f"a simulation of {setting.protocol.name} reads one value for all"
         raise InputError(
-            f"{setting.estimand.statistic.name} has a value for each row, {reason}; use protocol='u1' (--protocol u1)"
+            f"{setting.estimand.statistic.name} has a value for each row, {reason}; use "
+            "protocol='u1' (--protocol u1)"
         )
     at = times.times(setting.placement.nodes)
     _check_changes(setting, int(at[-1]))
@@ -173,7 +181,8 @@ def _check_changes(setting: Setting, last: int) -> None:
         if start >= last:
             way_out = f"give more iterations (--iterations), or let it begin before {last:,}"
             raise InputError(
-                f"graph: {name} is in force from iteration {start:,} on, and runs end before; {way_out}"
+                f"graph: {name} is in force from iteration {start:,} on, and runs end before; "
+                f"{way_out}"
             )
 
 
@@ -191,7 +200,8 @@ def resume(
     source
         A trace, or the file one was saved to.
     iterations
-        A new end, with checkpoints as far apart as the last two were; in equal ratios where nodes stop by themselves.
+        A new end, with checkpoints as far apart as the last two were; in equal ratios where nodes
+        stop by themselves.
     protocol
         The protocol of the trace, where it is not one of `gosta.protocols.PROTOCOLS`.
     engine
@@ -214,7 +224,8 @@ def resume(
     trace = source if isinstance(source, Trace) else Trace.load(source)
     if not trace.can_resume:
         raise InputError(
-            "this trace cannot be continued: it does not hold the nodes of its runs (reference engine, or too large)"
+            "this trace cannot be continued: it does not hold the nodes of its runs (reference "
+            "engine, or too large)"
         )
     at = trace.iterations
     if iterations is not None:

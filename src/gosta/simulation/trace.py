@@ -1,4 +1,4 @@
-"""The result of a simulation: estimates at checkpoints, their errors, and what is needed to resume."""
+"""The result of a simulation: estimates at checkpoints, their errors, and data to resume."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ class Trace:
     Attributes
     ----------
     data
-        ``mean``, ``spread`` and ``median``: mean, standard deviation and median over nodes of the error, by run and
-        iteration; ``estimate``: mean over nodes; ``estimates`` by run, iteration and node (absent where they would not
-        fit); ``units``: numbers sent; ``target``: exact value; ``stopped``: iteration at which the nodes of a run
-        stopped, or 0; ``counted``: where nodes count the rows in their estimates, the least count of a node, by run and
-        iteration; with faults, ``failed``: exchanges that did not take place, by run, iteration and fault (loss, away,
-        partition); where requested, ``low``, ``high`` and ``standard_error`` by run, iteration and node, and
-        ``time``. Checkpoints that were not reached are NaN. Where there are several values, they are the last
-        dimension, ``value``, with the names of several statistics as its coordinate; the error of a node is then that
-        of the statistic with the largest one. With `by`, the values of that column are the coordinate ``node``.
+        ``mean``, ``spread`` and ``median``: mean, standard deviation and median over nodes of the
+        error, by run and iteration; ``estimate``: mean over nodes; ``estimates`` by run, iteration
+        and node (absent where they would not fit); ``units``: numbers sent; ``target``: exact
+        value; ``stopped``: iteration at which the nodes of a run stopped, or 0; ``counted``: where
+        nodes count the rows in their estimates, the least count of a node, by run and iteration;
+        with faults, ``failed``: exchanges that did not take place, by run, iteration and fault
+        (loss, away, partition); where requested, ``low``, ``high`` and ``standard_error`` by run,
+        iteration and node, and ``time``. Checkpoints that were not reached are NaN. Where there are
+        several values, they are the last dimension, ``value``, with the names of several statistics
+        as its coordinate; the error of a node is then that of the statistic with the largest one.
+        With `by`, the values of that column are the coordinate ``node``.
     setting
-        What was simulated: its `protocol`, `estimand` (a statistic over rows), `placement` of the rows, `graph`,
-        `faults`.
+        What was simulated: its `protocol`, `estimand` (a statistic over rows), `placement` of the
+        rows, `graph`, `faults`.
     info
         How: number of runs, seed, engine, iterations, seconds.
     resume_data
@@ -103,7 +105,10 @@ class Trace:
         )
 
     def intervals(self) -> tuple[xr.DataArray, xr.DataArray]:
-        """Return the lower and upper bounds of the nodes' intervals, by run, iteration and node (and value)."""
+        """Return the lower and upper bounds of the nodes' intervals.
+
+        They are arrays by run, iteration and node (and value).
+        """
         if self.setting.estimand.level is None:
             raise InputError("this simulation has no intervals; request them with interval=0.95")
         return self.data["low"], self.data["high"]
@@ -136,7 +141,9 @@ class Trace:
         return any(name.startswith(SNAPSHOT) for name in self.resume_data)
 
     def error(self) -> xr.Dataset:
-        """Return mean error and its spread over nodes at each checkpoint, averaged over the runs that reached it.
+        """Return mean error and its spread over nodes at each checkpoint.
+
+        Both are averaged over the runs that reached the checkpoint.
 
         A run whose nodes stopped keeps the error that it stopped with.
         """
@@ -189,7 +196,8 @@ class Trace:
     def report(self, path: str | Path, run: int = 0) -> None:
         """Write a page of one run to an HTML file, which needs nothing else and can be mailed.
 
-        It plays the run: the network with the estimates of all nodes, errors, histogram, the history of each node.
+        It plays the run: the network with the estimates of all nodes, errors, histogram, the
+        history of each node.
 
         Parameters
         ----------
@@ -209,7 +217,9 @@ class Trace:
         write_report(self, path, run)
 
     def animate(self, path: str | Path) -> None:
-        """Write an animation of the first run for slides: estimates spread over the network, and the error curve grows.
+        """Write an animation of the first run for slides.
+
+        Estimates spread over the network while the error curve grows.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Files of traces: NetCDF with the results, the setting of the simulation, and arrays to resume it from.
+"""Files of traces: NetCDF with results, setting, and arrays to resume from.
 
 A file holds no code. The protocol and the statistic of a trace are looked up by name when it is
 read, and compared by fingerprint. Where they are missing or have changed, a placeholder stands in
@@ -90,7 +90,8 @@ def save(contents: Contents, path: Path) -> None:
     require("h5netcdf", "sim", "saving a trace")
     if contents.missing:
         raise InputError(
-            "this trace was read without its statistic or protocol; copy the file that it was read from"
+            "this trace was read without its statistic or protocol; copy the file that it was "
+            "read from"
         )
     arrays = contents.resume_data | {
         SETTING + name: array for name, array in _setting_arrays(contents.setting).items()
@@ -121,7 +122,8 @@ def load(path: Path) -> Contents:
         fields = json.loads(data.attrs.pop("gosta"))
         if (version := fields["format"]) != FORMAT or not set(data.data_vars) >= REQUIRED:
             raise InputError(
-                f"{path} has the format {version!r}, this version reads {FORMAT!r}; simulate it again"
+                f"{path} has the format {version!r}, this version reads {FORMAT!r}; simulate it "
+                "again"
             )
         arrays = {
             str(name): data[name].values
@@ -162,7 +164,10 @@ def with_protocol(setting: Setting, protocol: AnyProtocol, missing: Missing) -> 
 
 
 def protocol_fingerprint(protocol: AnyProtocol) -> str:
-    """Return a digest of a protocol's functions; empty where it depends on what cannot be hashed."""
+    """Return a digest of a protocol's functions.
+
+    Empty where it depends on what cannot be hashed.
+    """
     if isinstance(protocol, CollectingProtocol):
         return compiler.fingerprint(Path(protocol.file).read_text(encoding="utf-8"))[:16]
     functions = protocol.init, protocol.tell, protocol.meet, protocol.read

@@ -1,4 +1,4 @@
-"""Plots of traces: error curves, and the network before and after, coloured by what nodes estimate."""
+"""Plots of traces: error curves, and the network coloured by what nodes estimate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_RELATIVE = 1.0
 
 
 def error_curve(trace: Trace, against: Axis = "iterations") -> ErrorCurve:
-    """Return the mean error at each checkpoint against iterations or numbers sent, averaged over runs."""
+    """Return the mean error over runs at each checkpoint, against iterations or numbers sent."""
     error = trace.error()
     x = trace.units if against == "units" else trace.iterations
     return ErrorCurve(
@@ -45,7 +45,10 @@ def error_curve(trace: Trace, against: Axis = "iterations") -> ErrorCurve:
 def plot_errors(
     traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterations", ax: Any = None
 ) -> Any:
-    """Draw the error curves of traces of one problem into an axes, by default of a new figure; return the axes."""
+    """Draw the error curves of traces of one problem into an axes, by default of a new figure.
+
+    Return the axes.
+    """
     trace, info, curves = traces[0], traces[0].info, [error_curve(one, against) for one in traces]
     ax = new_figure(*SIZE).add_subplot() if ax is None else ax
     for curve, label in zip(curves, labels, strict=True):
@@ -127,7 +130,10 @@ def _round_up(value: float) -> float:
 def reason_not_to_draw(trace: Trace) -> str:
     """Return why the network of a trace cannot be drawn with its estimates; empty if it can."""
     if trace.setting.graph.n > MAX_NODES:
-        return f"the trace has {trace.setting.graph.n:,} nodes; pictures of networks have at most {MAX_NODES:,}"
+        return (
+            f"the trace has {trace.setting.graph.n:,} nodes; pictures of networks have at most "
+            f"{MAX_NODES:,}"
+        )
     if "estimates" not in trace.data:
         return "the estimates of all nodes were too many to keep"
     if "node" in trace.data["target"].dims:
@@ -138,8 +144,12 @@ def reason_not_to_draw(trace: Trace) -> str:
 
 
 def draw_estimates(ax: Any, view: NetworkView, deviations: Floats) -> Any:
-    """Draw the network with nodes coloured by their deviations from the exact value; return the nodes."""
-    # Logarithmic on both sides, so that a tenth of an error can be told from the error, and linear in the middle.
+    """Draw the network with nodes coloured by their deviations from the exact value.
+
+    Return the nodes.
+    """
+    # Logarithmic on both sides, so that a tenth of an error can be told from the error, and linear
+    # in the middle.
     limits = {
         "linthresh": view.reach / 100,
         "linscale": 0.5,
@@ -153,7 +163,10 @@ def draw_estimates(ax: Any, view: NetworkView, deviations: Floats) -> Any:
 
 
 def add_colour_bar(ax: Any, dots: Any, view: NetworkView) -> None:
-    """Explain the colours of nodes in an axes: the exact value in the middle, deviations from it on both sides."""
+    """Explain the colours of nodes in an axes.
+
+    The exact value is in the middle, deviations from it are on both sides.
+    """
     ticks = view.reach * np.array([-1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 1.0])
     bar = ax.figure.colorbar(dots, cax=ax, orientation="horizontal", extend="both", ticks=ticks)
     texts = [f"{'+' if tick > 0 else ''}{numbers.error(tick, view.is_relative)}" for tick in ticks]
@@ -200,7 +213,10 @@ def curve_title(runs: int) -> str:
 
 
 def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterations") -> Any:
-    """Draw the network of the first trace before and after, and the error curves of all; return the curves' axes."""
+    """Draw the network of the first trace before and after, and the error curves of all.
+
+    Return the curves' axes.
+    """
     trace, view = traces[0], NetworkView(traces[0])
     setting, runs = trace.setting, trace.info.runs
     figure = new_figure(*OVERVIEW_SIZE)

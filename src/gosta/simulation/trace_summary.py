@@ -28,11 +28,9 @@ def trace_record(trace: Trace) -> Record:
     stop by themselves, only those count that reached the checkpoint that any of them reached last.
     """
     info, data, until = trace.info, trace.data, trace.info.until
-    protocol, estimand, placement = (
-        trace.setting.protocol,
-        trace.setting.estimand,
-        trace.setting.placement,
-    )
+    protocol = trace.setting.protocol
+    estimand = trace.setting.estimand
+    placement = trace.setting.placement
     reached = np.isfinite(data["mean"].values)
     last = int(reached.any(axis=0).sum()) - 1
     kept = reached.any(axis=1) if until is not None or last < 0 else reached[:, last]
@@ -283,7 +281,10 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
     if "homophily" in first:
         share = numbers.percent(first["homophily"]["share"], "g")
         correlation = first["homophily"]["assortativity"]
-        yield f"homophily: {share} of the nodes are in order; correlation between neighbours {correlation:.2f}"
+        yield (
+            f"homophily: {share} of the nodes are in order; correlation between neighbours "
+            f"{correlation:.2f}"
+        )
     yield from dict.fromkeys(_faults(record["faults"]) for record in records if "faults" in record)
     for record in records:
         yield from (f"{_label(record)}: {note}" for note in _notes_on_protocol(record))
@@ -298,9 +299,15 @@ def _notes(records: Sequence[Record]) -> Iterator[str]:
             yield name + _average_of_local_values(part["local_values"], part["exact"])
     statistic, means = first["statistic"], ", ".join(_functions_of_means(first["statistic"]))
     if means and "statistics" in first and not first["uses_means"]:
-        yield f"{means}: computed from pairs of rows here; without the others and an interval, from means, far faster"
+        yield (
+            f"{means}: computed from pairs of rows here; without the others and an interval, from "
+            "means, far faster"
+        )
     elif "interval" in first and first["interval"]["forces_pairs"]:
-        yield f"with --interval, {statistic} is computed from pairs of rows; without, from means, far faster"
+        yield (
+            f"with --interval, {statistic} is computed from pairs of rows; without, from means, "
+            "far faster"
+        )
     if any(record["uses_means"] for record in records):
         yield f"{statistic} is a function of plain means: nodes average those, and no rows travel"
 
@@ -315,11 +322,14 @@ def _notes_on_protocol(record: Record) -> Iterator[str]:
 
 
 def _row_means(exact: float | Sequence[float], statistic: str) -> str:
-    """Return what a protocol estimates that estimates row means, where their mean is not the statistic."""
+    """Say what a protocol estimates whose mean over nodes is not the statistic."""
     what = "mean"
     if not isinstance(exact, float):
         what = f"means of the {len(exact)} numbers from which {statistic} is computed"
-    return f"estimates each row's {what}, not {statistic}; exact, averaged over rows: {numbers.number(exact)}"
+    return (
+        f"estimates each row's {what}, not {statistic}; exact, averaged over rows: "
+        f"{numbers.number(exact)}"
+    )
 
 
 def _faults(faults: Record) -> str:
@@ -335,7 +345,10 @@ def _faults(faults: Record) -> str:
         for name in failed
     }
     counts = ", ".join(f"{shares[name]} {words}" for name, words in reasons.items() if faults[name])
-    return f"faults: of {drawn:,} exchanges drawn, {counts}; {drawn - sum(failed.values()):,} took place"
+    return (
+        f"faults: of {drawn:,} exchanges drawn, {counts}; {drawn - sum(failed.values()):,} took "
+        "place"
+    )
 
 
 def _interval(interval: Record, statistic: str) -> str:
@@ -353,7 +366,10 @@ def _gossip(interval: Record) -> str:
         return "; nodes have none before all can tell the error of gossip: use more --iterations"
     if (interval["widening"] or 0.0) < NOTABLE_WIDENING:
         return ""
-    return f"; nodes' are {interval['widening']:.1f} times as wide, as they count the error of gossip that is left"
+    return (
+        f"; nodes' are {interval['widening']:.1f} times as wide, as they count the error of gossip "
+        "that is left"
+    )
 
 
 def _errors(record: Record) -> str:
@@ -373,8 +389,10 @@ def _stopping(record: Record, until: Record) -> str:
         else "stopped"
     )
     return (
-        f"{runs} after {record['iterations']:,} iterations on average; the median node was within {target} in "
-        f"{until['within_target']} of {until['stopped']} runs (worst {numbers.error(until['worst_error'])})"
+        f"{runs} after {record['iterations']:,} iterations on average; the median node was within "
+        f"{target} in "
+        f"{until['within_target']} of {until['stopped']} runs (worst "
+        f"{numbers.error(until['worst_error'])})"
     )
 
 

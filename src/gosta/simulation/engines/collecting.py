@@ -50,11 +50,9 @@ class CollectingEngine:
 
     def _trial(self, module: ModuleType) -> None:
         arrays = self.protocol.arrays(1, self.setting.estimand.width).values()
-        x, edges, uniforms = (
-            self.setting.estimand.x[:1],
-            np.zeros((0, 2), dtype=np.int32),
-            np.zeros((0, 2)),
-        )
+        x = self.setting.estimand.x[:1]
+        edges = np.zeros((0, 2), dtype=np.int32)
+        uniforms = np.zeros((0, 2))
         module.advance(x, self.options, edges, uniforms, np.zeros(1, dtype=np.int64), 0, *arrays)
 
     def _first_arrays(self) -> Snapshot:
@@ -90,18 +88,16 @@ class CollectingEngine:
         self, batch: Batch[Snapshot], position: int, schedule: Schedule, first: int, last: int
     ) -> None:
         """Carry out the exchanges of a run between two iterations."""
-        x, edges, uniforms = (
-            self.setting.estimand.x,
-            schedule.edges(first, last),
-            schedule.uniforms(first, last),
-        )
+        x = self.setting.estimand.x
+        edges = schedule.edges(first, last)
+        uniforms = schedule.uniforms(first, last)
         arrays = [array[position] for array in batch.state.values()]
         if self.setting.faults:
             takes_place = edges[:, 0] >= 0
             edges, uniforms = edges[takes_place], uniforms[takes_place]
         self.loop(x, self.options, edges, uniforms, schedule.order, first, *arrays)
 
-    def read_run(self, batch: Batch[Snapshot], position: int, iteration: int) -> Floats:  # noqa: ARG002
+    def read_run(self, batch: Batch[Snapshot], position: int, _iteration: int) -> Floats:
         """Return what the nodes of a run read from their states."""
         arrays = {name: array[position] for name, array in batch.state.items()}
         means: Floats = self.protocol.means(arrays, self.setting.estimand.diagonal)

@@ -1,7 +1,8 @@
 """The interface of engines: what carries out the exchanges of a simulation.
 
-An engine is made for one setting and one seed. It advances all runs of a batch side by side; what it keeps of them is
-its own affair. All engines draw the same edges (`gosta.schedule`) and give the same numbers.
+An engine is made for one setting and one seed. It advances all runs of a batch side by side; what
+it keeps of them is its own affair. All engines draw the same edges (`gosta.schedule`) and give the
+same numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PARTS_PER_CORE = 4
 
 State = TypeVar("State")
 Snapshot = dict[str, NDArray[Any]]
-# What nodes read from their states, active runs × stops × nodes × states; the call waits for it if need be.
+# What nodes read from their states, active runs × stops × nodes × states; the call may wait for it.
 Readings = Callable[[], Floats]
 NO_STOPS: Integers = np.zeros(0, dtype=np.int64)
 
@@ -78,10 +79,13 @@ class Engine(typing.Protocol[State]):
         """Return a batch of runs at iteration 0, each node with its own rows as visitor."""
 
     def advance(self, batch: Batch[State], iteration: int, stops: Integers = NO_STOPS) -> Readings:
-        """Advance the active runs of a batch to an iteration, and read their states at `stops` on the way."""
+        """Advance the active runs of a batch to an iteration, and read states at `stops` on the way."""
 
     def snapshot(self, batch: Batch[State]) -> Snapshot:
-        """Return arrays with a leading run axis from which `restore` continues; empty: the engine cannot continue."""
+        """Return arrays with a leading run axis from which `restore` continues.
+
+        Empty: the engine cannot continue.
+        """
 
     def restore(
         self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]
@@ -89,7 +93,7 @@ class Engine(typing.Protocol[State]):
         """Return the batch that a snapshot was made of."""
 
     def visitors(self, batch: Batch[State]) -> Integers:
-        """Return the home of each visitor that nodes hold now: runs × nodes × visitors, of which there may be none."""
+        """Return the home of each visitor that nodes hold now: runs × nodes × visitors."""
 
     def close(self) -> None:
         """Free threads and memory."""

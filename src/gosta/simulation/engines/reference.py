@@ -59,10 +59,8 @@ class ReferenceEngine:
     ) -> None:
         """Carry out the exchanges of a run between two iterations."""
         nodes, draws = batch.state[position], self.setting.protocol.draws
-        edges, shares = (
-            schedule.edges(first * draws, last * draws),
-            schedule.edge_shares(first * draws, last * draws),
-        )
+        edges = schedule.edges(first * draws, last * draws)
+        shares = schedule.edge_shares(first * draws, last * draws)
         for t, (i, j) in enumerate(edges.tolist()):
             if i < 0:  # an exchange that does not take place
                 continue

@@ -1,12 +1,13 @@
 """Template of the compiled exchange where visitors carry means.
 
-`gosta.estimation.carried` is the definition; this is the same for all nodes at once. The engine appends the constants
-and adapters declared here, and compiles the result.
+`gosta.estimation.carried` is the definition; this is the same for all nodes at once. The engine
+appends the constants and adapters declared here, and compiles the result.
 
-A node is a row of `nodes`: its states; its number of exchanges; which visitor came last; the number of rows that it
-remembers and their order, a whole number with four bits for the place of each, from the oldest on; their homes; its
-visitors. A visitor is the node that it came from, its home, the number of rows that it was compared with, its mean, its
-smoothed mean and its observation. The observations that the node remembers follow.
+A node is a row of `nodes`: its states; its number of exchanges; which visitor came last; the number
+of rows that it remembers and their order, a whole number with four bits for the place of each, from
+the oldest on; their homes; its visitors. A visitor is the node that it came from, its home, the
+number of rows that it was compared with, its mean, its smoothed mean and its observation. The
+observations that the node remembers follow.
 """
 
 from __future__ import annotations
@@ -65,9 +66,15 @@ shares_of: Callable[[Values, float], Changes]
 
 
 def exchange(
-    state: tuple[Floats], fixed: tuple[Floats, Integers], i: int, j: int, slot: int, tick: float, edge_share: float,
+    state: tuple[Floats],
+    fixed: tuple[Floats, Integers],
+    i: int,
+    j: int,
+    slot: int,
+    tick: float,
+    edge_share: float,
     options: Options,
-) -> None:  # fmt: skip
+) -> None:
     """Carry out the exchange of two nodes."""
     (nodes,), (diagonal, parents) = state, fixed
     own_share = 1.0 / len(nodes)
@@ -101,7 +108,10 @@ def exchange(
 
 
 def leaving(cells: Row, neighbour: int) -> int:
-    """Return which visitor leaves: the one held longer, unless only that one came from the neighbour."""
+    """Return which visitor leaves.
+
+    It is the one held longer, unless only that one came from the neighbour.
+    """
     latest = int(load(cells, LATEST))
     other = 1 - latest
     is_back = load(cells, VISITOR + other * VISITOR_SIZE) == neighbour
@@ -138,7 +148,10 @@ def receive(cells: Row, visitor: Row, diagonal: Row, own_share: float, options: 
 
 
 def remember(cells: Row, home: float, guest: Row, own: int, size: int, order: int) -> None:
-    """Make a row the newest that is remembered: it is there already (own >= 0), is added, or replaces the oldest."""
+    """Make a row the newest that is remembered.
+
+    It is there already (own >= 0), is added, or replaces the oldest.
+    """
     if own >= 0:
         older, newer = order & (1 << 4 * own) - 1, order >> 4 * own >> 4 & (1 << 60 - 4 * own) - 1
         place = order >> 4 * own & 15

@@ -98,10 +98,8 @@ class CompiledEngine:
     ) -> None:
         """Advance the runs at some positions of a batch, as `RunThreads` asks for it."""
         draws, runs = self.setting.protocol.draws, np.array(batch.runs)
-        length, size = (
-            DRAWS_AT_ONCE // draws,
-            DRAWS_AT_ONCE // max(1, (iteration - batch.iteration) * draws),
-        )
+        length = DRAWS_AT_ONCE // draws
+        size = DRAWS_AT_ONCE // max(1, (iteration - batch.iteration) * draws)
         for k in range(0, len(positions), max(1, size)):
             chosen = positions[k : k + max(1, size)]
             streams, arrays, read = batch.streams[chosen], tuple(batch.state.values()), 0
@@ -218,7 +216,9 @@ def store_state(cells, c, state):
     {stored}
 
 
-def rule(me, you, samples, exchanges, fewer_exchanges, weight, edge_share, row_share, rows, tree, tick):
+def rule(
+    me, you, samples, exchanges, fewer_exchanges, weight, edge_share, row_share, rows, tree, tick
+):
     held, fresh, known, change = samples
     return meet(me, tell(you, tick{", -tree" * protocol.uses_tree}), {", ".join(protocol.inputs)})
 """

@@ -109,7 +109,8 @@ class OneRowLayout:
         if is_inline is None:
             is_inline = n * 8 * (d + width * protocol.fields) > CACHE_BYTES
         self.is_inline = is_inline
-        # Recent homes take half a number each; the last of two more has room for one that is not kept.
+        # Recent homes take half a number each; the last of two more has room for one that is not
+        # kept.
         self.own = self.columns.weight
         self.own += 2 + RECENT_HOMES_PER_ROW // 2 if protocol.needs_known else 0
         self.visitor = self.own + (d if visitors == 1 else 0)
@@ -203,11 +204,9 @@ class TableLayout:
         self.constants: Mapping[str, Any] = {"HAS_LOCAL": self.has_local}
 
     def adapters(self) -> str:
-        values, means, local = (
-            self.setting.estimand.width,
-            self.setting.mean_count,
-            self.setting.estimand.tracked.local,
-        )
+        values = self.setting.estimand.width
+        means = self.setting.mean_count
+        local = self.setting.estimand.tracked.local
         text = tuple_function("divide_values", "a, count", "a[{c}] / count", values)
         corrected = "total[{c}] / rows + load(correction, {c})"
         text += tuple_function("corrected", "total, rows, correction", corrected, values)
@@ -215,7 +214,10 @@ class TableLayout:
         text += tuple_function("divide_means", "a, count", "a[{c}] / count", means)
         if local is None:
             return text
-        mean = "load(scale, {c}) * (own_share * load(own_mean, {c}) + (1.0 - own_share) * m[{c}]) - load(shift, {c})"
+        mean = (
+            "load(scale, {c}) * (own_share * load(own_mean, {c}) + (1.0 - own_share) * m[{c}]) - "
+            "load(shift, {c})"
+        )
         text += tuple_function("load_values", "cells, start", "load(cells, start + {c})", values)
         text += tuple_function(
             "pooled", "a, b, b_share", "a[{c}] + b_share * (b[{c}] - a[{c}])", values

@@ -1,12 +1,12 @@
 """Template of the compiled exchange where each node holds one row.
 
-`gosta.estimation.exchange` is the definition; this is its specialisation for tables of one row. The engine appends the
-constants and adapters declared here, and compiles the result.
+`gosta.estimation.exchange` is the definition; this is its specialisation for tables of one row. The
+engine appends the constants and adapters declared here, and compiles the result.
 
-A node is a row of `nodes`: its states; its number of exchanges; if the protocol needs `known`, its mean over other
-nodes' rows, their number and the numbers of the last of them, two of these packed into a column, and room for one
-more. If INLINE, its own observation and its visitors follow, each visitor after the number of its row; otherwise
-`visitors` holds numbers of rows of `x`.
+A node is a row of `nodes`: its states; its number of exchanges; if the protocol needs `known`, its
+mean over other nodes' rows, their number and the numbers of the last of them, two of these packed
+into a column, and room for one more. If INLINE, its own observation and its visitors follow, each
+visitor after the number of its row; otherwise `visitors` holds numbers of rows of `x`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,15 @@ with_count: Callable[[tuple[float, ...]], tuple[float, ...]]  # adds 1 where row
 
 
 def exchange(
-    state: tuple[Floats, Any], fixed: tuple[Floats, Floats, Integers], i: int, j: int, slot: int, tick: float,
-    edge_share: float, options: Options,
-) -> None:  # fmt: skip
+    state: tuple[Floats, Any],
+    fixed: tuple[Floats, Floats, Integers],
+    i: int,
+    j: int,
+    slot: int,
+    tick: float,
+    edge_share: float,
+    options: Options,
+) -> None:
     """Carry out the exchange of two nodes."""
     (nodes, visitors), (x, diagonal, parents) = state, fixed
     rows = nodes if INLINE else x
@@ -111,10 +117,8 @@ def exchange(
     tree = (1.0 if parents[i] == j else -1.0 if parents[j] == i else 0.0) if NEEDS_TREE else 0.0
     for c in range(STATES):
         a, b = load_state(cells_i, c), load_state(cells_j, c)
-        sample_i, sample_j = (
-            (held_i[c], fresh_i[c], known_i[c], 0.0),
-            (held_j[c], fresh_j[c], known_j[c], 0.0),
-        )
+        sample_i = (held_i[c], fresh_i[c], known_i[c], 0.0)
+        sample_j = (held_j[c], fresh_j[c], known_j[c], 0.0)
         new_i = rule(a, b, sample_i, exchanges_i, fewer, weight_i, edge_share, 0.5, 1.0, tree, tick)
         new_j = rule(
             b, a, sample_j, exchanges_j, fewer, weight_j, edge_share, 0.5, 1.0, -tree, tick
@@ -126,8 +130,8 @@ def exchange(
 def fold(cells: Row, own: Row, guest: Row, home: int, options: Options) -> None:
     """Fold a visitor into a node's mean over other nodes' rows, unless it visited lately.
 
-    Four in ten visitors did, so a branch would often be mispredicted. A cheap kernel is computed for all, and what is
-    not to be remembered is stored in the room behind the numbers that are.
+    Four in ten visitors did, so a branch would often be mispredicted. A cheap kernel is computed
+    for all, and what is not to be remembered is stored in the room behind the numbers that are.
     """
     is_recent, count = is_among(home, cells, RECENT, RECENT_SIZE), load(cells, WEIGHT)
     if is_recent and not IS_CHEAP:

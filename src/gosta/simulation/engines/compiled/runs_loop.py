@@ -1,4 +1,4 @@
-"""Template of the loop over runs, readings and exchanges, which every compiled engine appends to its own template."""
+"""Template of the loop over runs, readings and exchanges, which all layouts have in common."""
 
 from __future__ import annotations
 
@@ -31,10 +31,18 @@ read: Callable[[Any, float], float]  # of the protocol
 
 
 def advance_runs(
-    arrays: Arrays, fixed: Arrays, positions: Integers, edges: Any, shares: Floats, start: int, stops: Integers,
-    options: Options, out: Floats, place: int,
-) -> None:  # fmt: skip
-    """Carry out the exchanges of some edges in each of some runs, runs × draws × 2, and read the states at `stops`.
+    arrays: Arrays,
+    fixed: Arrays,
+    positions: Integers,
+    edges: Any,
+    shares: Floats,
+    start: int,
+    stops: Integers,
+    options: Options,
+    out: Floats,
+    place: int,
+) -> None:
+    """Carry out the exchanges of edges, runs × draws × 2, and read the states at `stops`.
 
     What is read goes to `out`, runs × readings × nodes × states, from a place on.
     """

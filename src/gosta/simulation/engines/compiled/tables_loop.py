@@ -1,8 +1,8 @@
 """Template of the compiled exchange where nodes hold tables of rows, or means of each row.
 
-`gosta.estimation.exchange` is the definition; this is the same for all nodes at once. The engine appends the constants
-and adapters declared here, and compiles the result. A node is a row of `nodes`: its states; its number of exchanges;
-its mean over other nodes' rows; two weights.
+`gosta.estimation.exchange` is the definition; this is the same for all nodes at once. The engine
+appends the constants and adapters declared here, and compiles the result. A node is a row of
+`nodes`: its states; its number of exchanges; its mean over other nodes' rows; two weights.
 """
 
 from __future__ import annotations
@@ -79,10 +79,8 @@ def exchange(
     options: Options,
 ) -> None:
     """Carry out the exchange of two nodes."""
-    (
-        (nodes, visitors, positions, corrections, halves, recent, recent_counts),
-        (table, own, parents),
-    ) = state, fixed
+    (nodes, visitors, positions, corrections, halves, recent, recent_counts) = state
+    (table, own, parents) = fixed
     travel, memory = (visitors, positions, corrections), (recent, recent_counts)
     (x, offsets), own_means = table[:2], own[0]
     rows_i, rows_j = offsets[i + 1] - offsets[i], offsets[j + 1] - offsets[j]
@@ -127,10 +125,8 @@ def exchange(
     share_i, share_j = rows_j / (rows_i + rows_j), rows_i / (rows_i + rows_j)
     for c in range(STATES):
         a, b = load_state(cells_i, c), load_state(cells_j, c)
-        sample_i, sample_j = (
-            (held_i[c], fresh_i[c], known_i[c], 0.0),
-            (held_j[c], fresh_j[c], known_j[c], 0.0),
-        )
+        sample_i = (held_i[c], fresh_i[c], known_i[c], 0.0)
+        sample_j = (held_j[c], fresh_j[c], known_j[c], 0.0)
         new_i = rule(
             a,
             b,

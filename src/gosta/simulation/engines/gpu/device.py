@@ -1,7 +1,10 @@
-"""Compilation for a GPU by numba-cuda, so that arithmetic is rounded as on the CPU, with machine code cached on disk.
+"""Compilation for a GPU by numba-cuda: arithmetic is rounded as on the CPU.
 
-As in `gosta.runtime.compiler`, a loop is text that is written to a file in the user's cache folder, named after a
-digest of everything it depends on; numba-cuda caches the machine code of functions that are defined in a file.
+Machine code is cached on disk.
+
+As in `gosta.runtime.compiler`, a loop is text that is written to a file in the user's cache folder,
+named after a digest of everything it depends on; numba-cuda caches the machine code of functions
+that are defined in a file.
 
 numba's simulator of a GPU (NUMBA_ENABLE_CUDASIM=1) runs the same text in plain Python.
 """
@@ -81,7 +84,10 @@ def require_memory(size: int, purpose: str, remedy: str) -> None:
     """Raise an error if some work needs more bytes of the GPU's memory than are free now."""
     free = free_memory()
     if size > free:
-        need = f"{purpose} needs {size / 2**30:.1f} GiB of GPU memory and {free / 2**30:.1f} GiB are free"
+        need = (
+            f"{purpose} needs {size / 2**30:.1f} GiB of GPU memory and {free / 2**30:.1f} GiB are "
+            "free"
+        )
         raise InputError(f"{need}; {remedy}, or {OTHERWISE}")
 
 
@@ -107,8 +113,8 @@ def cache_bytes() -> int:
 def _unfused() -> Iterator[None]:
     """Compile without contraction: a * b + c is rounded twice, as on the CPU.
 
-    NVVM fuses by default, and numba-cuda has no option against it. Without link-time optimisation (lto=False) what is
-    left to the assembler has its rounding written out, and it fuses nothing.
+    NVVM fuses by default, and numba-cuda has no option against it. Without link-time optimisation
+    (lto=False) what is left to the assembler has its rounding written out, and it fuses nothing.
     """
     from numba.cuda.cudadrv import nvvm
 
@@ -184,7 +190,10 @@ class Kernel:
 
 
 def check_functions(*functions: Any) -> None:
-    """Raise an error for functions that raise: a thread that left would leave its exchange undone."""
+    """Raise an error for functions that raise.
+
+    A thread that left would leave its exchange undone.
+    """
     found, unchecked = list[types.FunctionType](), list(functions)
     while unchecked:
         function = unchecked.pop()
@@ -204,7 +213,7 @@ def check_functions(*functions: Any) -> None:
 def specialise(
     text: str, functions: Mapping[str, Any], kernels: tuple[str, ...]
 ) -> types.ModuleType:
-    """Return a module made from text, with `kernels` compiled for the GPU, and all functions that they call.
+    """Return a module made from text, with `kernels` and what they call compiled for the GPU.
 
     Functions that raise are an error.
     """

@@ -1,9 +1,9 @@
 """Template of the loop that draws edges on a GPU, with the bits that numpy gives on the CPU.
 
-A block of draws is one stream of PCG64, whose state after k steps is A^k s + (A^k - 1) / (A - 1) c modulo 2^128. So
-each thread begins at its own place in the stream, and goes on by as many steps as there are threads. Numbers that are
-rejected (Lemire's method) are left out, and those after them move up. The engine appends the constants declared here,
-and compiles the result.
+A block of draws is one stream of PCG64, whose state after k steps is A^k s + (A^k - 1) / (A - 1) c
+modulo 2^128. So each thread begins at its own place in the stream, and goes on by as many steps as
+there are threads. Numbers that are rejected (Lemire's method) are left out, and those after them
+move up. The engine appends the constants declared here, and compiles the result.
 """
 
 from __future__ import annotations
@@ -48,9 +48,21 @@ def times(a: Any, a_low: Any, b: Any, b_low: Any) -> Any:
 
 
 def draw_blocks(
-    entropy: Any, runs: Any, first: Any, jumps: Any, bound: Any, threshold: Any, nodes: Any, ends: Any, cumulated: Any,
-    guide: Any, all_shares: Any, parents: Any, edges: Any, shares: Any,
-) -> None:  # fmt: skip
+    entropy: Any,
+    runs: Any,
+    first: Any,
+    jumps: Any,
+    bound: Any,
+    threshold: Any,
+    nodes: Any,
+    ends: Any,
+    cumulated: Any,
+    guide: Any,
+    all_shares: Any,
+    parents: Any,
+    edges: Any,
+    shares: Any,
+) -> None:
     """Draw a block of edges, both ends in one number, with each block of threads."""
     rejected = cuda.shared.array(TILE, int16)
     rejections = cuda.shared.array(1, int32)
@@ -61,12 +73,10 @@ def draw_blocks(
         rejections[0] = 0
         seed_stream(stream, entropy, runs[block // blocks], first + block % blocks)
     cuda.syncthreads()
-    state, state_low, step, step_low = (
-        stream[STATE],
-        stream[STATE_LOW],
-        stream[STEP],
-        stream[STEP_LOW],
-    )
+    state = stream[STATE]
+    state_low = stream[STATE_LOW]
+    step = stream[STEP]
+    step_low = stream[STEP_LOW]
     # The place of this thread, and what all threads together add to a state.
     high, low = times(jumps[me, 0], jumps[me, 1], state, state_low)
     more, more_low = times(jumps[me, 2], jumps[me, 3], step, step_low)
@@ -86,10 +96,8 @@ def draw_blocks(
         if KIND == NARROW:
             product, second_product = (raw & LOW_HALF) * bound, (raw >> HALF_BITS) * bound
             number, second = int64(product >> HALF_BITS), int64(second_product >> HALF_BITS)
-            is_kept, is_second_kept = (
-                product & LOW_HALF >= threshold,
-                second_product & LOW_HALF >= threshold,
-            )
+            is_kept = product & LOW_HALF >= threshold
+            is_second_kept = second_product & LOW_HALF >= threshold
         elif KIND == WIDE:
             number, is_kept = int64(mul_high(raw, bound)), raw * bound >= threshold
         else:

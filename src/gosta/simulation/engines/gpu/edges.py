@@ -45,14 +45,10 @@ class Edges:
             Path(__file__).with_name("edge_loop.py").read_text(encoding="utf-8").replace(FUTURE, "")
         )
         text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
-        self._kernel, self._threads = (
-            device.specialise(text, {}, ("draw_blocks",)).draw_blocks,
-            threads,
-        )
-        self._entropy, self._jumps = (
-            cuda.to_device(entropy_of(seed)),
-            cuda.to_device(_jumps(threads)),
-        )
+        self._kernel = device.specialise(text, {}, ("draw_blocks",)).draw_blocks
+        self._threads = threads
+        self._entropy = cuda.to_device(entropy_of(seed))
+        self._jumps = cuda.to_device(_jumps(threads))
         ends = (
             network.ends.reshape(-1).view(np.int64)
             if len(network.ends)
@@ -77,10 +73,8 @@ class Edges:
 
     def _prepare(self) -> None:
         """Compile the loop, or load it from disk."""
-        buffer, runs = (
-            (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1))),
-            np.zeros(1, dtype=np.int64),
-        )
+        buffer = (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1)))
+        runs = np.zeros(1, dtype=np.int64)
         self._kernel.prepare((self._entropy, runs, 0, self._jumps, *self._network, *buffer))
 
     def allocate(self, blocks: int) -> tuple[Any, Any]:
@@ -92,7 +86,10 @@ class Edges:
     def draw(
         self, runs: Any, first: int, count: int, buffer: tuple[Any, Any], stream: Any
     ) -> tuple[Any, Any]:
-        """Draw some blocks of edges of each run, from block `first` on; return edges and shares, runs × draws."""
+        """Draw some blocks of edges of each run, from block `first` on.
+
+        Return edges and shares, runs × draws.
+        """
         edges, shares = buffer[0][: len(runs) * count], buffer[1][: len(runs) * count]
         arguments = self._entropy, runs, first, self._jumps, *self._network, edges, shares
         self._kernel.launch(len(runs) * count, self._threads, stream, 0, *arguments)
@@ -113,7 +110,10 @@ class Drawn(NamedTuple):
 
 
 class DrawnAhead:
-    """The edges of some runs, some blocks at a time; the next are drawn while exchanges of the last take place."""
+    """The edges of some runs, some blocks at a time.
+
+    The next are drawn while exchanges of the last take place.
+    """
 
     def __init__(self, edges: Edges, stream: Any) -> None:
         cuda = device.cuda()
@@ -126,7 +126,10 @@ class DrawnAhead:
         self._next: Drawn | None = None
 
     def covering(self, runs: Integers, draw: int, last: int) -> Drawn:
-        """Return edges of some runs with a given draw among them; `last` draws will be needed soon."""
+        """Return edges of some runs with a given draw among them.
+
+        `last` draws will be needed soon.
+        """
         if self._runs != tuple(runs.tolist()):
             self._choose(runs)
         if self._now is None or not self._now.first <= draw < self._now.last:

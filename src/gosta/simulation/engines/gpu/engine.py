@@ -18,7 +18,10 @@ from gosta.simulation.engines.engine import NO_STOPS, Batch, Readings, Snapshot,
 from gosta.simulation.engines.gpu import device
 from gosta.simulation.engines.gpu.edges import FUTURE, DrawnAhead, Edges
 
-INTRINSICS = "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, integers_at, is_among, shorts_at, take\n"
+INTRINSICS = (
+    "\nfrom gosta.simulation.engines.gpu.intrinsics import floats_at, integers_at, is_among, "
+    "shorts_at, take\n"
+)
 KERNELS = ("advance_side_by_side", "advance_one", "read_runs")
 FREE, TURNS = 2**31 - 1, 4  # as in exchange_loop.py
 READING_THREADS, MAX_READING_BLOCKS = 256, 4096
@@ -103,7 +106,8 @@ class GpuEngine:
     def _shared_memory(self, widths: Mapping[str, int]) -> str:
         """Choose what is in shared memory; return the text of the functions that place it there.
 
-        These are the claims and the queue; then, if they fit, what nodes hold; then arrays that never change.
+        These are the claims and the queue; then, if they fit, what nodes hold; then arrays that
+        never change.
         """
         # in numbers of 8 bytes, as all below
         n, limit = (self.setting.placement.nodes, device.max_shared_bytes() // 8)
@@ -177,10 +181,8 @@ def copy_fixed(source, target):
     def restore(
         self, runs: Sequence[int], iteration: int, snapshot: Mapping[str, NDArray[Any]]
     ) -> Batch[Snapshot]:
-        purpose, needed = (
-            f"keeping the nodes of {len(runs)} runs",
-            self.bytes_per_run() + self.edges.bytes_per_block,
-        )
+        purpose = f"keeping the nodes of {len(runs)} runs"
+        needed = self.bytes_per_run() + self.edges.bytes_per_block
         device.require_memory(len(runs) * needed, purpose, "use fewer runs")
         cuda = device.cuda()
         state = {name: cuda.to_device(_for_device(array)) for name, array in snapshot.items()}
@@ -199,18 +201,14 @@ def copy_fixed(source, target):
     def advance(
         self, batch: Batch[Snapshot], iteration: int, stops: Integers = NO_STOPS
     ) -> Readings:
-        draws, active, arrays = (
-            self.setting.protocol.draws,
-            np.flatnonzero(batch.active),
-            tuple(batch.state.values()),
-        )
+        draws = self.setting.protocol.draws
+        active = np.flatnonzero(batch.active)
+        arrays = tuple(batch.state.values())
         positions = device.cuda().to_device(active, stream=self._stream)
         runs, now = np.array(batch.runs)[active], batch.iteration
         self._buffers.reverse()
-        buffer, shape = (
-            self._buffers[0],
-            (len(active), len(stops), self.setting.placement.nodes, self.setting.state_count),
-        )
+        buffer = self._buffers[0]
+        shape = (len(active), len(stops), self.setting.placement.nodes, self.setting.state_count)
         out = buffer.reserve(shape)
         for s, stop in enumerate([*stops.tolist(), iteration]):
             while now < stop:
@@ -243,17 +241,17 @@ def copy_fixed(source, target):
         shares: Any,
         *end: Any,
     ) -> None:
-        """Start the next exchanges of each run: from a number of edge on, how many, from which iteration."""
+        """Start the next exchanges of each run.
+
+        `end` is the number of the first edge, the number of exchanges, the iteration, and the options
+        and counts that the loops take.
+        """
         if self.has_blocks:
-            all_runs, given = (
-                self._module.advance_side_by_side,
-                (arrays, self._fixed_arrays, positions, edges, shares, *end),
-            )
+            all_runs = self._module.advance_side_by_side
+            given = (arrays, self._fixed_arrays, positions, edges, shares, *end)
             if not self._is_limited:
-                self._threads, self._is_limited = (
-                    min(self._threads, all_runs.max_threads(given)),
-                    True,
-                )
+                self._threads = min(self._threads, all_runs.max_threads(given))
+                self._is_limited = True
             all_runs.launch(len(active), self._threads, self._stream, self.shared_bytes, *given)
             return
         cuda, kernel, count = device.cuda(), self._module.advance_one, int(end[1])
@@ -271,10 +269,8 @@ def copy_fixed(source, target):
 
     def _check(self, missing: int) -> None:
         if missing:
-            name, what = (
-                self.setting.estimand.tracked.name,
-                f"{missing} exchanges were not finished on the GPU",
-            )
+            name = self.setting.estimand.tracked.name
+            what = f"{missing} exchanges were not finished on the GPU"
             raise InputError(f"{name}: {what}, since a function failed there; {device.OTHERWISE}")
 
     def visitors(self, batch: Batch[Snapshot]) -> Integers:
@@ -285,7 +281,10 @@ def copy_fixed(source, target):
 
 
 class _Buffer:
-    """Memory for what is read, on the device and on the CPU; it is used again for every second call."""
+    """Memory for what is read, on the device and on the CPU.
+
+    It is used again for every second call.
+    """
 
     def __init__(self) -> None:
         self.on_device: Any = None

@@ -1,14 +1,18 @@
-"""Template of the loops on a GPU that carry out many exchanges at once, with the result of one after the other.
+"""Template of the loops on a GPU that carry out many exchanges at once.
 
-Each thread has one pending exchange, with its number in the order of the schedule. All exchanges before the last
-pending one are done or pending in some thread. In every round each exchange claims both its nodes, the earliest wins,
-and those that have won both nodes take place: no earlier exchange of these nodes is left. The earliest of all always
-wins, so every round makes progress. Who finds a claim to be its own removes it.
+The result is the same as that of one exchange after the other.
 
-An exchange is counted after it has taken place: one whose function failed is missed at the end, and nobody waits for
-it, since its claims are removed before.
+Each thread has one pending exchange, with its number in the order of the schedule. All exchanges
+before the last pending one are done or pending in some thread. In every round each exchange claims
+both its nodes, the earliest wins, and those that have won both nodes take place: no earlier
+exchange of these nodes is left. The earliest of all always wins, so every round makes progress. Who
+finds a claim to be its own removes it.
 
-The engine appends this to the template of a compiled engine, with the constants and adapters declared here.
+An exchange is counted after it has taken place: one whose function failed is missed at the end, and
+nobody waits for it, since its claims are removed before.
+
+The engine appends this to the template of a compiled engine, with the constants and adapters
+declared here.
 """
 
 from __future__ import annotations
@@ -48,13 +52,24 @@ read: Callable[[Any, float], float]
 
 
 def advance_side_by_side(
-    arrays: Arrays, device_fixed: Arrays, positions: Any, edges: Any, shares: Any, skip: Any, count: Any, start: Any,
-    options: Options, finished: Any,
-) -> None:  # fmt: skip
-    """Carry out `count` exchanges of each run, from its edge number `skip` on: a block of threads for each run.
+    arrays: Arrays,
+    device_fixed: Arrays,
+    positions: Any,
+    edges: Any,
+    shares: Any,
+    skip: Any,
+    count: Any,
+    start: Any,
+    options: Options,
+    finished: Any,
+) -> None:
+    """Carry out `count` exchanges of each run, from its edge number `skip` on.
 
-    Exchanges that have won are queued and carried out by the first threads, so that few of them wait for others. There
-    is one set of claims, since shared memory is scarce, and so a second barrier in each round.
+    A block of threads works on each run.
+
+    Exchanges that have won are queued and carried out by the first threads, so that few of them
+    wait for others. There is one set of claims, since shared memory is scarce, and so a second
+    barrier in each round.
     """
     block, me, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     shared = cuda.shared.array(0, float64)
@@ -103,14 +118,26 @@ def advance_side_by_side(
 
 
 def advance_one(
-    arrays: Arrays, fixed: Arrays, position: Any, edges: Any, shares: Any, which: Any, skip: Any, count: Any,
-    start: Any, options: Options, finished: Any, claims: Any, control: Any,
-) -> None:  # fmt: skip
+    arrays: Arrays,
+    fixed: Arrays,
+    position: Any,
+    edges: Any,
+    shares: Any,
+    which: Any,
+    skip: Any,
+    count: Any,
+    start: Any,
+    options: Options,
+    finished: Any,
+    claims: Any,
+    control: Any,
+) -> None:
     """Carry out `count` exchanges of one run, from its edge number `skip` on, with all threads.
 
-    Claims of odd and even rounds are apart, so that one barrier of all threads in a round is enough.
-    The first thread of a block has no pending exchange: the others wait for it at barriers, and it must not fail.
-    `control` holds the number of exchanges taken, then the numbers done in each of the last rounds.
+    Claims of odd and even rounds are apart, so that one barrier of all threads in a round is
+    enough. The first thread of a block has no pending exchange: the others wait for it at barriers,
+    and it must not fail. `control` holds the number of exchanges taken, then the numbers done in
+    each of the last rounds.
     """
     grid, me = cuda.cg.this_grid(), cuda.threadIdx.x
     taken = cuda.shared.array(1, int32)

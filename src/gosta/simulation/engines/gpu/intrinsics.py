@@ -1,7 +1,7 @@
 """What compiled code for a GPU needs besides `gosta.runtime.observation`.
 
-A number of a row that is not there is not a number, where compiled code for the CPU raises an error: a thread that left
-would leave its exchange undone.
+A number of a row that is not there is not a number, where compiled code for the CPU raises an
+error: a thread that left would leave its exchange undone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ shorts_at = _view(types.uint16, 2)
 
 @intrinsic
 def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # noqa: ARG001
-    """As `observation.is_among`, one number at a time: a GPU would keep a vector in local memory, which is slow."""
+    """Do what `observation.is_among` does, one number at a time.
+
+    A GPU would keep a vector in local memory, which is slow.
+    """
     if not isinstance(size, types.IntegerLiteral):
         return None
 
@@ -87,7 +90,10 @@ def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # n
 
 @cuda.jit(device=True)
 def take(counter, is_taking):
-    """Return the numbers of a counter from its value on, one for each thread that takes; all of a warp call this."""
+    """Return the numbers of a counter from its value on, one for each thread that takes.
+
+    All of a warp call this.
+    """
     takers = cuda.ballot_sync(ALL_LANES, is_taking)
     lane, first = cuda.laneid, cuda.ffs(takers) - 1
     start = 0

@@ -9,13 +9,28 @@ import numpy as np
 from numba.cuda.simulator import kernelapi
 
 __all__ = [
-    "choose", "cut", "floats_at", "integers_at", "is_among", "load", "load_bits", "mul_high", "part", "row",
-    "shorts_at", "store", "store_bits", "store_short",
-]  # fmt: skip
+    "choose",
+    "cut",
+    "floats_at",
+    "integers_at",
+    "is_among",
+    "load",
+    "load_bits",
+    "mul_high",
+    "part",
+    "row",
+    "shorts_at",
+    "store",
+    "store_bits",
+    "store_short",
+]
 
 
 class _Allocations(dict[Any, Any]):
-    """The shared arrays of a block; threads that ask for one while another makes it wait, as numba's own do not."""
+    """The shared arrays of a block.
+
+    Threads that ask for one while another makes it wait, as numba's own do not.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ import pytest
 
 from gosta.estimation.estimand import relative_errors
 from gosta.runtime.arrays import Floats
-from gosta.simulation.summary import ErrorSummary
+from gosta.simulation.runner import ErrorSummary
 
 
 def by_numpy(values: Floats, target: Floats, places: list[slice]) -> Floats:
