@@ -1,8 +1,9 @@
-"""Commands for typer, which reads options from signatures, with a shorter way to write them and groups of options.
+"""Commands for typer, which reads options from signatures: a shorter way to write them, and groups.
 
-``Annotated[int, "Number of nodes.", "-n"]`` is an option with a help text, and with further names if given. A parameter
-whose type is a dataclass stands for the fields of the dataclass, each an option; the dataclass is built when the
-command is called. In the help, these options stand together under its title.
+``Annotated[int, "Number of nodes.", "-n"]`` is an option with a help text and, if given, further
+names. A parameter whose type is a dataclass stands for the fields of the dataclass, each an option;
+the dataclass is built when the command is called. In the help, these options stand together under
+its title. In the shell, names of statistics, protocols, graphs and data sets are completed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import importlib
 import inspect
 import signal
 import sys
@@ -21,32 +23,39 @@ import typer
 import typer.core
 import typer.models
 
-from gosta.cli.completion import completer
 from gosta.runtime import interrupts
 
-# What stands for the value of an option in the help; flags have none, and all other types are texts.
+# What stands for the value of an option in the help; flags have none, other types are texts.
 METAVARS = {
     "": (bool,),
     "NUMBER": (int, float, int | None, float | None),
     "PATH": (Path, Path | None),
 }
+# Parameters that are completed, with the registry of their names; a file can be given instead,
+# except for a protocol.
+COMPLETED = {
+    "statistic": ("gosta.statistics", "STATISTICS"),
+    "protocol": ("gosta.protocols", "PROTOCOLS"),
+    "graph": ("gosta.graphs", "GRAPHS"),
+    "source": ("gosta.graphs", "GRAPHS"),
+    "data": ("gosta.datasets", "DATASETS"),
+}
 
 
 def make_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a function with the options as typer takes them, which exits with code 130 after Ctrl-C."""
+    """Return a command with options as typer takes them; it exits with code 130 after Ctrl-C."""
     parameters = inspect.signature(function, eval_str=True).parameters
     groups: dict[str, Any] = {
-        name: one.annotation
-        for name, one in parameters.items()
-        if dataclasses.is_dataclass(one.annotation)
+        name: parameter.annotation
+        for name, parameter in parameters.items()
+        if dataclasses.is_dataclass(parameter.annotation)
     }
 
     @functools.wraps(function)
     def command(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(
-                **{field.name: values.pop(field.name) for field in dataclasses.fields(group)}
-            )
+            names = [field.name for field in dataclasses.fields(group)]
+            values[name] = group(**{field: values.pop(field) for field in names})
         handler = interrupts.raise_from_now_on()
         try:
             function(**values)
@@ -56,16 +65,15 @@ def make_command(function: Callable[..., None]) -> Callable[..., None]:
             print(interrupts.MESSAGE, file=sys.stderr)
             raise typer.Exit(interrupts.EXIT_CODE) from None
         finally:
-            # commands ignore it while they save what an interruption left
+            # Commands ignore the signal while they save what an interruption left.
             signal.signal(signal.SIGINT, handler)
 
     plain: list[inspect.Parameter] = []
-    for name, one in parameters.items():
-        plain += (
-            _fields(groups[name])
-            if name in groups
-            else [_parameter(name, one.annotation, one.default)]
-        )
+    for name, parameter in parameters.items():
+        if name in groups:
+            plain += _fields(groups[name])
+        else:
+            plain.append(_parameter(name, parameter.annotation, parameter.default))
     command.__signature__ = inspect.Signature(plain)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in plain}
     return command
@@ -83,12 +91,9 @@ def _parameter(
     if hasattr(annotation, "__metadata__"):
         kind, info, *names = get_args(annotation)
         if isinstance(info, str):
-            long = (
-                []
-                if any(each.startswith("--") for each in names)
-                else [f"--{name.replace('_', '-')}"]
-            )
-            info = typer.Option(*long, *names, help=info)
+            if not any(alias.startswith("--") for alias in names):
+                names = [f"--{name.replace('_', '-')}", *names]
+            info = typer.Option(*names, help=info)
         info = copy.copy(info)
         info.rich_help_panel, info.autocompletion = title, completer(name)
         if info.metavar is None and isinstance(info, typer.models.OptionInfo):
@@ -114,11 +119,45 @@ class Command(_PlainHelpOption, typer.core.TyperCommand):
 
 
 class Group(_PlainHelpOption, typer.core.TyperGroup):
-    """A group of commands; in its help, the options that install completion in a shell are left out."""
+    """A group of commands; its help leaves out the options that install completion."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)
-        for one in params:
-            if one.name in ("install_completion", "show_completion"):
-                one.hidden = True
+        for param in params:
+            if param.name in ("install_completion", "show_completion"):
+                param.hidden = True
         return params
+
+
+def completer(parameter: str) -> Callable[[str], list[str]] | None:
+    """Return a function that completes a value of a parameter; None for parameters without names.
+
+    Of several values separated by commas, it completes the last one.
+
+    >>> completer("protocol")("gosta-async,tr")
+    ['gosta-async,tracking']
+    """
+    if parameter not in COMPLETED:
+        return None
+    module, registry = COMPLETED[parameter]
+
+    def complete(incomplete: str) -> list[str]:
+        names = getattr(importlib.import_module(module), registry)
+        before, comma, last = incomplete.rpartition(",")
+        found = [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+        return found if parameter == "protocol" else found + _complete_path(incomplete)
+
+    return complete
+
+
+def _complete_path(incomplete: str) -> list[str]:
+    """Return the files and folders whose paths begin with a text."""
+    folder, slash, start = incomplete.rpartition("/")
+    path = Path(folder + slash)
+    entries = sorted(path.iterdir()) if path.is_dir() else []
+    names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+    return [
+        f"{folder}{slash}{name}"
+        for name in names
+        if name.startswith(start) and (start or name[0] != ".")
+    ]
