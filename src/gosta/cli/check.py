@@ -24,9 +24,10 @@ def check(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check data, certificate, members, neighbours, disk and policy of a node; nothing about rows is sent.
+    """Check data, certificate, members, neighbours, disk and policy of a node.
 
-    Exits with code 1 if there is an error. What is printed may hold values of the data; a report does not.
+    Nothing about rows is sent. Exits with code 1 if there is an error. What is printed may hold
+    values of the data; a report does not.
     """
     from gosta.net.deploy.check import check
 
@@ -49,7 +50,8 @@ def check(
 def _report(name: str, found: Sequence[Finding]) -> str:
     """Return the findings without their details, which may hold values."""
     lines = [
-        f"gosta check of {name}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; it holds no value of the data",
+        f"gosta check of {name}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; it holds no value of the "
+        "data",
         "",
     ]
     lines += [f"{one.level:7}  {one.check}: {one.text}" for one in found]

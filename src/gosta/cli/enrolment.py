@@ -1,4 +1,4 @@
-"""``gosta node request``, ``join`` and ``accept``: a site becomes a member of a network, with a key of its own."""
+"""``gosta node request``, ``join``, ``accept`` and ``leave``: sites join and leave."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def request(
     name: Annotated[str | None, "The site's name in the network."] = None,
     address: Annotated[
         str | None,
-        "host:port where neighbours reach it, such as a.example:7400, or outbound: it only dials out.",
+        "host:port where neighbours reach it, such as a.example:7400, or outbound: it only dials "
+        "out.",
     ] = None,
     listen: Annotated[
         str | None,
@@ -60,11 +61,13 @@ def request(
         }.items():
             if value is not None:
                 raise InputError(
-                    f"{option} = {str(value)!r}: {folder} is a site's folder already; change its node.toml"
+                    f"{option} = {str(value)!r}: {folder} is a site's folder already; change its "
+                    "node.toml"
                 )
         if site.network.id != invited.network.id:
             raise InputError(
-                f"{folder} belongs to network {site.network.id}, the invitation to {invited.network.id}"
+                f"{folder} belongs to network {site.network.id}, the invitation to "
+                f"{invited.network.id}"
             )
         made = enrolment.request_again(folder, address, new_key)
     else:
@@ -73,7 +76,8 @@ def request(
             raise InputError(f"a new site needs --name, its name in the network, and {where}")
         if address == OUTBOUND and listen is not None:
             raise InputError(
-                f"listen = {listen!r}: a site whose address is {OUTBOUND} does not listen; leave it out"
+                f"listen = {listen!r}: a site whose address is {OUTBOUND} does not listen; leave "
+                "it out"
             )
         if new_key:
             raise InputError(
@@ -111,7 +115,8 @@ def join(
     _accept(folder, enrolment.read_bundle(bundle, folder), yes)
     _show_policy(folder)
     print(
-        f"{folder}: installed; start the node with: gosta node {shlex.quote(str(folder))} (a running one reloads it)"
+        f"{folder}: installed; start the node with: gosta node {shlex.quote(str(folder))} (a "
+        "running one reloads it)"
     )
 
 
@@ -152,8 +157,8 @@ def leave(
 ) -> None:
     """Contribute to no further private sums, and agree that the site's last sums can be computed.
 
-    So the others need not wait for agreements: everybody who has the totals with and without the site can compute its
-    exact sums, unless they have noise. A running node sees it within seconds.
+    So the others need not wait for agreements: everybody who has the totals with and without the
+    site can compute its exact sums, unless they have noise. A running node sees it within seconds.
     """
     from gosta.net.agreements import set_leaving
     from gosta.net.deploy.leaving import consequence, find_leaving
@@ -172,7 +177,8 @@ def leave(
     options.confirm(f"Does {name} leave?", yes)
     set_leaving(folder, True, name)
     print(
-        f"{folder}: {name} leaves; a running node sees it by itself, and tells the others: stop it only then"
+        f"{folder}: {name} leaves; a running node sees it by itself, and tells the others: stop it "
+        "only then"
     )
     print(f"next, at the coordinator: gosta network remove NETWORK {name}")
 

@@ -107,7 +107,7 @@ seeds = 5
 
 
 def epilog(command: str) -> str:
-    """Return the text below the options: paragraphs, which is how the help shows lines of their own."""
+    """Return the text below the options, a paragraph for each line."""
     examples = [line for line in EXAMPLES.splitlines() if f"{line} ".startswith(f"{command} ")]
     heading = ["[bold]Examples[/bold]"] if examples else []
     return "\n\n".join([*STUDY.splitlines() * (command == "gosta sweep"), *heading, *examples])

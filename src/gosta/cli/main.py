@@ -101,7 +101,8 @@ def _group(name: str, commands: Commands, cls: type[Group] = Group) -> typer.Typ
 def _app() -> typer.Typer:
     app = typer.Typer(
         name="gosta",
-        help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that cannot be collected in one place.",
+        help="Pairwise statistics (AUC, Gini, Kendall's tau, ...) of data that cannot be collected "
+        "in one place.",
         epilog="Begin with: gosta run",
         no_args_is_help=True,
         cls=Group,
@@ -132,7 +133,7 @@ def _app() -> typer.Typer:
 
 
 def main() -> None:
-    """Run a command; exit with one line and code 2 for errors that a user can correct, 130 for Ctrl-C."""
+    """Run a command; exit with one line and code 2 for a user's errors, with 130 for Ctrl-C."""
     terminal.replace_unknown_characters()
     try:
         _app()(prog_name="gosta")

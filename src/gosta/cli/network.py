@@ -1,4 +1,4 @@
-"""``gosta network init``, ``add``, ``remove``, ``certify``, ``sign``...: create a network of nodes and change it."""
+"""``gosta network init``, ``add``, ``remove``, ``certify``, ``sign``...: make and change networks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 PassphraseFile = Annotated[
     Path | None,
-    "File with the passphrase of the authority's key; by default GOSTA_PASSPHRASE, or the terminal is asked.",
+    "File with the passphrase of the authority's key; by default GOSTA_PASSPHRASE, or the terminal "
+    "is asked.",
 ]
 Rate = Annotated[float, "Exchanges that a node starts per second."]
 
@@ -37,7 +38,8 @@ class Task:
     option: options.StatisticOptions = None
     protocol: Annotated[
         str | None,
-        "tracking (default), relay, gosta-async, or carried-means: one row at each node, no interval.",
+        "tracking (default), relay, gosta-async, or carried-means: one row at each node, no "
+        "interval.",
         "-p",
     ] = None
     interval: Annotated[
@@ -96,7 +98,8 @@ class Addresses:
     TITLE: ClassVar = "Addresses and certificates"
     host: Annotated[
         list[str] | None,
-        "Host where neighbours reach the nodes, or outbound: the node only dials out. Given once, or once for each "
+        "Host where neighbours reach the nodes, or outbound: the node only dials out. Given once, "
+        "or once for each "
         "node; default 127.0.0.1. Unless it is on loopback, a node listens on all interfaces.",
     ] = None
     port: Annotated[
@@ -126,14 +129,15 @@ def init(
     addresses: Addresses,
     data: Annotated[
         str | None,
-        "A name from 'gosta datasets', or a file whose rows are distributed to the nodes. Without it, each "
+        "A name from 'gosta datasets', or a file whose rows are distributed to the nodes. Without "
+        "it, each "
         "site provides a file of its own.",
     ] = None,
     enrol: Annotated[
         bool, "Make no nodes, but an invitation: each site makes its key itself and enrols."
     ] = False,
 ) -> None:
-    """Create the folders of a network: settings, keys and certificates of each node, and its data if given."""
+    """Create a network's folders: each node's settings, key, certificate, and data if given."""
     from gosta.net.deploy import enrolment, plan, summary
     from gosta.net.deploy.network import Network
 
@@ -251,7 +255,7 @@ def remove(
     delete: Annotated[bool, "Delete its folder; otherwise it is renamed."] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Remove a node from a network and revoke its key; the others, also while running, go on without its rows."""
+    """Remove a node from a network and revoke its key; the others go on without its rows."""
     from gosta.net.agreements import read_agreements
     from gosta.net.deploy import summary
     from gosta.net.deploy.authority import Passphrase
@@ -278,11 +282,12 @@ def agree(
     ],
     yes: Annotated[bool, "Agree without being asked."] = False,
 ) -> None:
-    """Agree that a site's exact sums may be computed, from totals with and without it; there is no way back.
+    """Agree that a site's exact sums may be computed; there is no way back.
 
-    Sums without noise wait for that when a site is removed, or does not answer any more. With the name of a node's own
-    site, its operator agrees that its own sums may be computed. Sums with noise wait where a site let so many epochs
-    fail that each further one would waste epsilon. A running node sees it within seconds.
+    They follow from totals with and without the site. Sums without noise wait for that when a site
+    is removed, or does not answer any more. With the name of a node's own site, its operator agrees
+    that its own sums may be computed. Sums with noise wait where a site let so many epochs fail
+    that each further one would waste epsilon. A running node sees it within seconds.
     """
     from gosta.net.agreements import add_agreement, check_sites
     from gosta.net.deploy.leaving import find_nodes, strangers
@@ -305,14 +310,15 @@ def certify(
     names: Annotated[list[str] | None, typer.Argument(help="The nodes; by default all.")] = None,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Create new keys and certificates for nodes whose folders are here; running nodes reload them."""
+    """Create new keys and certificates for nodes whose folders are here."""
     from gosta.net.deploy import summary
     from gosta.net.deploy.authority import Passphrase
     from gosta.net.deploy.network import Network
 
     made = Network.read(folder).certify(names or [], Passphrase(passphrase_file))
     print(
-        f"{folder}: new keys and certificates for {shorten(made, 12) or 'no node'}; running nodes reload them"
+        f"{folder}: new keys and certificates for {shorten(made, 12) or 'no node'}; running nodes "
+        "reload them"
     )
     _print_lines(summary.bundle_steps(folder))
 
@@ -329,7 +335,7 @@ def sign(
     yes: Annotated[bool, "Do not ask whether the fingerprints are right."] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Make sites members: issue certificates for their keys, sign the member list, write a bundle for each site."""
+    """Make sites members: issue their certificates, sign the member list, write their bundles."""
     from gosta.net.deploy import enrolment, summary
     from gosta.net.deploy.authority import Passphrase
     from gosta.net.deploy.network import Network
@@ -348,11 +354,12 @@ def rotate_authority(
     folder: options.NetworkFolder,
     authority: Annotated[
         Path | None,
-        "A folder with cert.pem and key.pem of the new authority, in the first step; by default one is made.",
+        "A folder with cert.pem and key.pem of the new authority, in the first step; by default "
+        "one is made.",
     ] = None,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Replace the network's authority while nodes run, in three steps: each call does the next one."""
+    """Replace the network's authority while nodes run, in three steps: one for each call."""
     from gosta.net.deploy import summary
     from gosta.net.deploy.authority import Passphrase
     from gosta.net.deploy.network import Network
@@ -365,7 +372,8 @@ def rotate_authority(
     _print_lines(summary.bundle_steps(folder))
     if step < 3:
         print(
-            f"next, once every node has reloaded this: gosta network rotate-authority {shlex.quote(str(folder))}"
+            "next, once every node has reloaded this: gosta network rotate-authority "
+            f"{shlex.quote(str(folder))}"
         )
 
 

@@ -26,7 +26,9 @@ NAME_RULE = "at most 63 letters a-z, digits, '-' and '_', a letter or digit firs
 
 
 def certificate_name(name: str, network: str) -> str:
-    """Return the DNS name in a node's certificate; it includes the network, since an authority can serve several.
+    """Return the DNS name in a node's certificate.
+
+    It includes the network, since an authority can serve several.
 
     >>> certificate_name("node-3", "0123456789abcdef")
     'node-3.0123456789abcdef'
@@ -117,7 +119,9 @@ def parse_proxy(text: str) -> Proxy | None:
 
 
 def parse_host(text: str) -> str:
-    """Return the host of a node as neighbours dial it, or "outbound"; without the brackets of an IPv6 address.
+    """Return the host of a node as neighbours dial it, or "outbound".
+
+    It is without the brackets of an IPv6 address.
 
     >>> parse_host("a.example"), parse_host("[2001:db8::1]")
     ('a.example', '2001:db8::1')
@@ -144,7 +148,7 @@ def require_reachable(field: str, given: str, host: str) -> None:
 
 
 def everywhere(host: str, port: int) -> Address:
-    """Return where a node listens that neighbours reach at a host: there on loopback, else on all interfaces.
+    """Return where a node listens: on loopback if it is reached there, else on all interfaces.
 
     >>> everywhere("127.0.0.1", 7400), everywhere("a.example", 7400)
     (Address(host='127.0.0.1', port=7400), Address(host='0.0.0.0', port=7400))
@@ -167,12 +171,14 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(address: str, setting: str) -> socket.socket:
-    """Open a listening socket at an address; `setting` is its key in node.toml, for the error message."""
+    """Open a listening socket at an address; `setting` is its key in node.toml, for messages."""
     try:
         return open_listener(parse(address))
     except OSError as error:
-        why = f"cannot listen there ({error.strerror}); give an address of this machine and a free port"
-        raise InputError(f"{setting} = {address!r} in node.toml: {why}") from None
+        raise InputError(
+            f"{setting} = {address!r} in node.toml: cannot listen there ({error.strerror}); give "
+            "an address of this machine and a free port"
+        ) from None
 
 
 def listen_for_page(address: str, option: str, or_any_port: bool = False) -> socket.socket:
@@ -223,7 +229,8 @@ def choose_addresses(nodes: int, hosts: Sequence[str], port: int) -> list[Addres
     """
     if len(hosts) not in (1, nodes):
         raise InputError(
-            f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each node"
+            f"host is given {len(hosts)} times for {nodes} nodes; give it once, or once for each "
+            "node"
         )
     chosen = list[Address]()
     nodes_at = Counter[str]()
@@ -258,12 +265,12 @@ def reachable_at(address: Address) -> str:
 
 
 def page_address(port: int) -> Address:
-    """Return where the status page of a node with this port is: on loopback, as it has no password."""
+    """Return the address of the status page of a node with this port: on loopback."""
     return Address("127.0.0.1", port + (1 if port >= MIN_UNPRIVILEGED_PORT else PRIVILEGED_OFFSET))
 
 
 def machine_of(host: str) -> str:
-    """Return a host that nodes on one machine share; those that only dial out may be on this one."""
+    """Return a host that nodes on one machine share; who only dials out may be on this one."""
     return "127.0.0.1" if host == OUTBOUND or is_loopback(host) else host
 
 

@@ -1,7 +1,8 @@
-"""What the operator of a site agreed to, in agreed.json of the node's folder: whose exact sums may be computed.
+"""What a site's operator agreed to, in agreed.json: whose exact sums may be computed.
 
-Two totals without noise, one with a site and one without it, differ in that site's sums. A site does not contribute to
-a second one unless its operator agreed to that, by the name of the other site; or by its own, for its own sums.
+Two totals without noise, one with a site and one without it, differ in that site's sums. A site
+does not contribute to a second one unless its operator agreed to that, by the name of the other
+site; or by its own, for its own sums.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ HINT = "delete it, and agree again: gosta network agree FOLDER SITE..."
 class Agreements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Contents of agreed.json."""
 
-    # Names of sites whose exact sums may be computed from two totals, and when that was agreed to, in seconds since
-    # 1970; some may no longer be members.
+    # Names of sites whose exact sums may be computed from two totals, and when that was agreed to,
+    # in seconds since 1970; some may no longer be members.
     sites: Annotated[dict[str, float], Meta(max_length=MAX_SITES)] = {}
     leaves: bool = False  # whether this site contributes to no further epoch
 

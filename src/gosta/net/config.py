@@ -62,7 +62,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     encoded_columns: Annotated[
         int | tuple[int, ...],
         Key(
-            "numbers in a row, where data files hold rows as kernels take them, for each of several "
+            "numbers in a row, where data files hold rows as kernels take them, for each of "
+            "several "
             "statistics; 0: they are tables, and columns, label and score are read from them"
         ),
     ] = 0
@@ -140,7 +141,8 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_disclosures: Annotated[
         int,
         Key(
-            "times that each of its rows may be sent to neighbours, once for a neighbour and epoch; "
+            "times that each of its rows may be sent to neighbours, once for a neighbour and "
+            "epoch; "
             "0: no limit",
             0,
         ),
@@ -236,7 +238,8 @@ def _check_task(task: Task) -> None:
     check_protocol(task.protocol)
     if task.confidence_level is not None and is_for_one_row_each(task.protocol):
         raise InputError(
-            f"network.confidence_level = {task.confidence_level!r}: protocol = {task.protocol!r} has "
+            f"network.confidence_level = {task.confidence_level!r}: protocol = {task.protocol!r} "
+            "has "
             "no intervals; remove the line, or use tracking, at all nodes"
         )
     check_numbers(task, "network.")
@@ -264,7 +267,7 @@ def _check_private(task: Task, private: PrivateSettings) -> None:
 
 
 def check_protocol(name: str) -> None:
-    """Raise `InputError` for protocols that need a shared clock or all rows, which nodes do not have."""
+    """Raise `InputError` for protocols that need a shared clock or all rows."""
     from gosta import protocols
     from gosta.protocols.protocol import Start
 
@@ -272,7 +275,8 @@ def check_protocol(name: str) -> None:
     is_rule = isinstance(rule, protocols.Protocol) and rule.start is not Start.ROW_MEAN
     if not is_rule or not (rule.supports_tables or rule.uses_tree or is_for_one_row_each(name)):
         raise InputError(
-            f"protocol = {name!r} is for simulations; nodes of a network run tracking, relay, gosta-async, or "
+            f"protocol = {name!r} is for simulations; nodes of a network run tracking, relay, "
+            "gosta-async, or "
             "carried-means where each has one row"
         )
 
@@ -280,8 +284,8 @@ def check_protocol(name: str) -> None:
 def protocol_of_nodes(name: str, statistic: Statistic, has_interval: bool) -> Protocol:
     """Return the rule that nodes run for a statistic; raise `InputError` where it cannot be used.
 
-    A protocol for one row at each node is not replaced by another one where an interval or a statistic needs that: on a
-    network, all sites agree on what runs.
+    A protocol for one row at each node is not replaced by another one where an interval or a
+    statistic needs that: on a network, all sites agree on what runs.
     """
     from gosta import protocols
     from gosta.estimation.setting import protocol_for
@@ -344,7 +348,8 @@ def _check_node(config: NodeConfig) -> None:
     _check_format(config)
     if 0 < node.epoch_seconds < SECONDS_PER_EPOCH:
         raise InputError(
-            f"node.epoch_seconds = {node.epoch_seconds!r} must be 0, or at least {SECONDS_PER_EPOCH:g}"
+            f"node.epoch_seconds = {node.epoch_seconds!r} must be 0, or at least "
+            f"{SECONDS_PER_EPOCH:g}"
         )
     for name, address in config.neighbours.items():
         check_name("neighbours", name)

@@ -1,31 +1,33 @@
-"""Bounds on every number that a node reads from its files or from a neighbour, and on how often something happens."""
+"""Bounds on numbers that a node reads from files or neighbours, and on how often things happen."""
 
 from __future__ import annotations
 
 VERSION = 4  # of the wire format
-MAX_MESSAGE_BYTES = 256 * 1024
+MAX_MESSAGE_BYTES = 256 * 1024  # of a message between neighbours
 MAX_ROW_NUMBERS = 3_600  # a visitor of 8 such rows fits into a message
-MAX_ROW_VALUE = 1e50
+MAX_ROW_VALUE = (
+    1e50  # absolute value of a number in a row: products of five are at most MAX_ESTIMATE
+)
 MAX_ESTIMATE = 1e250  # a mean of products of kernel values; rows with larger ones are not accepted
 MAX_COUNT = 2**53  # integers up to here are exact in a float and in JSON
 MAX_ROWS = 2**40  # at one node
 MAX_NAME_CHARACTERS = 64
-# an epoch's number is at most that of such intervals since 1970; no node starts more
+# Least time between epochs: an epoch's number is at most that of such intervals since 1970.
 SECONDS_PER_EPOCH = 10.0
 MAX_HOMES = 100_000  # nodes whose visitors one node keeps apart
-MAX_ROWS_FACTOR = 2  # a home may have so many times the rows that it declared in the member list
+MAX_ROWS_FACTOR = 2  # rows that a home may have, relative to those in the member list
 MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify again
-# a mean may be so many times the product of the largest numbers that were seen, where
+# A mean, relative to the product of the largest numbers seen, of a statistic without a range: far
+# beyond what honest sites with different rows tell.
 MAX_TOLD_FACTOR = 1e18
-# a statistic has no range: far beyond what honest sites with different rows tell
 MAX_SUMS = 16_384  # numbers in a vector of private sums: half of the largest message
 MAX_STATEMENTS = 16_384  # of private sums in one epoch: sixteen for each of 1,000 participants
-# that a member of private sums can contribute whose member list declares no number
+# Rows that a member of private sums can contribute if its member list declares no number.
 UNDECLARED_ROWS = 100_000
 
 
 def max_kernel_value(degree: int) -> float:
-    """Return the largest kernel value of which products of so many stay far below MAX_ESTIMATE."""
+    """Return the largest kernel value: products of `degree` of them are far below MAX_ESTIMATE."""
     return float((1e-3 * MAX_ESTIMATE) ** (1 / degree))
 
 

@@ -1,8 +1,8 @@
 """The member list of a network: which nodes belong to it, their keys, and who may change that.
 
-The list is signed by the network's coordinator, whose certificate one of the network's authorities signed. Every site
-sees it and accepts it; a node verifies signatures of other members against the keys in it. The key of a member is an
-Ed25519 key, the same in its TLS certificate.
+The list is signed by the network's coordinator, whose certificate one of the network's authorities
+signed. Every site sees it and accepts it; a node verifies signatures of other members against the
+keys in it. The key of a member is an Ed25519 key, the same in its TLS certificate.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ COORDINATOR = "coordinator"  # its name in its certificate; no node has this nam
 MAX_LIST_BYTES = 1 << 22  # 10,000 members take half of it
 MAX_MEMBERS = 10_000
 MAX_REVOKED = 20_000
-MAX_AUTHORITIES = 4  # the current one, the next one while it is replaced, and room for an intermediate one of each
+# The current one, the next one while it is replaced, and room for an intermediate one of each.
+MAX_AUTHORITIES = 4
 # signed with the data: one purpose each
 LIST_PURPOSE, NODE_PURPOSE = (b"gosta member list\0", b"gosta node\0")
 
@@ -54,7 +55,10 @@ class Trust(Protocol):
 
     @property
     def members(self) -> Mapping[str, int]:
-        """Rows that each member declared, the node itself included; 0: not declared. Empty: there is no list."""
+        """Rows that each member declared, the node itself included; 0: not declared.
+
+        Empty: there is no list.
+        """
 
     @property
     def keys(self) -> Mapping[str, bytes]:
@@ -80,7 +84,7 @@ class Trust(Protocol):
 
 
 class OpenTrust:
-    """Trust in everybody, for nodes without TLS on one machine: no member list, and signatures are empty."""
+    """Trust in everybody, for nodes without TLS on one machine, which have no member list."""
 
     members: Mapping[str, int] = {}
     keys: Mapping[str, bytes] = {}
@@ -181,7 +185,9 @@ def list_fingerprint(members: MemberList) -> str:
 
 
 def declared_bound(rows: int) -> int:
-    """Return a bound of a site's rows, with room for half as many again: 1, 2 or 5 times a power of ten, at least 10.
+    """Return a bound of a site's rows, with room for half as many again.
+
+    It is 1, 2 or 5 times a power of ten, and at least 10.
 
     >>> [declared_bound(rows) for rows in (0, 1, 10, 120, 140, 201)]
     [0, 10, 20, 200, 500, 500]
@@ -207,7 +213,10 @@ def sign_list(members: MemberList, key: Ed25519PrivateKey, certificate: bytes) -
 
 
 def verify_list(signed: SignedList, authorities: bytes, network: str) -> MemberList:
-    """Return the list if the coordinator of this network signed it; `authorities` are certificates in PEM."""
+    """Return the list if the coordinator of this network signed it.
+
+    `authorities` are certificates in PEM.
+    """
     members = signed.list
     if members.network != network:
         raise InputError(
@@ -216,7 +225,8 @@ def verify_list(signed: SignedList, authorities: bytes, network: str) -> MemberL
     certificate = _coordinator_certificate(signed.certificate.encode(), authorities, network)
     if not verify(key_of(certificate), _signed_bytes(members), bytes.fromhex(signed.signature)):
         raise InputError(
-            "the member list was changed after the coordinator signed it; ask the coordinator for it again"
+            "the member list was changed after the coordinator signed it; ask the coordinator for "
+            "it again"
         )
     return members
 
@@ -251,7 +261,7 @@ def _check(signed: SignedList) -> None:
 
 
 def check_list(members: MemberList) -> None:
-    """Raise `InputError` for invalid or repeated names, repeated or revoked keys, and texts that are not printable."""
+    """Raise `InputError` for invalid names, repeated or revoked keys, and unprintable texts."""
     names, keys = [one.name for one in members.members], [one.key for one in members.members]
     for name in names:
         if not NAME_PATTERN.fullmatch(name) or name == COORDINATOR:
@@ -275,27 +285,34 @@ def check_list(members: MemberList) -> None:
 
 
 def read_keyring(folder: Path, name: str, network: str) -> Keyring:
-    """Read a node's key and the list that its site accepted, verified against its ca.pem; the key must be in it."""
+    """Read a node's key and the list that its site accepted, verified against its ca.pem.
+
+    The key must be in the list.
+    """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     key = read_private_key(folder / "key.pem")
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(
-            f"{folder / 'key.pem'} is not an Ed25519 key; make a new one: gosta network certify NETWORK"
+            f"{folder / 'key.pem'} is not an Ed25519 key; make a new one: gosta network certify "
+            "NETWORK"
         )
     members = read_verified(folder, network)
     if members != read_list(folder / ACCEPTED_FILE).list:
         raise InputError(
-            f"{folder / MEMBERS_FILE} was not accepted yet; see it and do so: gosta node accept {folder}"
+            f"{folder / MEMBERS_FILE} was not accepted yet; see it and do so: gosta node accept "
+            f"{folder}"
         )
     own = members.keys.get(name)
     if own is None:
         raise InputError(
-            f"{folder / MEMBERS_FILE} does not list {name}: it is not a member, or its name was changed"
+            f"{folder / MEMBERS_FILE} does not list {name}: it is not a member, or its name was "
+            "changed"
         )
     if own != key.public_key().public_bytes_raw():
         raise InputError(
-            f"{folder / 'key.pem'} is not the key of {name} in {MEMBERS_FILE}; the two must be of one bundle"
+            f"{folder / 'key.pem'} is not the key of {name} in {MEMBERS_FILE}; the two must be of "
+            "one bundle"
         )
     return Keyring(key, members)
 
@@ -311,7 +328,7 @@ def read_verified(folder: Path, network: str) -> MemberList:
 
 
 def read_trust(folder: Path, name: str, network: str, has_key: bool) -> Keyring:
-    """Read the members of a node's folder, together with its key or only to verify signatures of others."""
+    """Read the members of a node's folder, with its key or only to verify signatures of others."""
     return (
         read_keyring(folder, name, network)
         if has_key
@@ -320,7 +337,7 @@ def read_trust(folder: Path, name: str, network: str, has_key: bool) -> Keyring:
 
 
 def read_private_key(path: Path) -> object:
-    """Read a private key in PEM; raise `InputError` if it is encrypted or other users can read the file."""
+    """Read a private key in PEM, which is not encrypted and which other users cannot read."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     check_private(path)
@@ -342,7 +359,8 @@ def check_private(path: Path) -> None:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     if mode & 0o077 and os.name == "posix":
         raise InputError(
-            f"{path} can be read or changed by other users (mode {mode:o}); protect it: chmod 600 {path}"
+            f"{path} can be read or changed by other users (mode {mode:o}); protect it: chmod 600 "
+            f"{path}"
         )
 
 
@@ -366,7 +384,7 @@ def dns_names(certificate: x509.Certificate) -> list[str]:
 
 
 def _coordinator_certificate(pem: bytes, authorities: bytes, network: str) -> x509.Certificate:
-    """Return the coordinator's certificate if an authority of the network signed it and it is valid now."""
+    """Return the coordinator's certificate if an authority signed it and it is valid now."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
@@ -397,7 +415,8 @@ def _coordinator_certificate(pem: bytes, authorities: bytes, network: str) -> x5
     if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
         end = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
         raise InputError(
-            f"the coordinator's certificate is not valid now (it ends on {end}); it has to sign the list anew"
+            f"the coordinator's certificate is not valid now (it ends on {end}); it has to sign "
+            "the list anew"
         )
     return certificate
 

@@ -1,7 +1,7 @@
 """A site's own policy: which private sums it takes part in. Nobody else can override it.
 
-A verdict is a short text that says what the policy forbids; it is empty if nothing is forbidden. It may contain counts
-of rows, so that only the site itself ever sees it.
+A verdict is a short text that says what the policy forbids; it is empty if nothing is forbidden. It
+may contain counts of rows, so that only the site itself ever sees it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     >>> import gosta
     >>> policy = gosta.private.Policy(min_sites=4, min_rows=3)
     >>> sites = [{"age": [31, 42, 50]}, {"age": [65, 33, 40]}, {"age": [20, 71, 58]}]
-    >>> gosta.private.release(sites, "variance", columns="age", ranges={"age": (0, 128)}, policy=policy)
+    >>> ranges = {"age": (0, 128)}
+    >>> gosta.private.release(sites, "variance", columns="age", ranges=ranges, policy=policy)
     Traceback (most recent call last):
     gosta.errors.InputError: suppressed by policy: 3 sites, 4 needed
     """
@@ -123,7 +124,7 @@ class Subject(NamedTuple):
 
 
 class Past(NamedTuple):
-    """An earlier release: a contribution that was sent, whether or not its total ever became known."""
+    """An earlier release: a contribution that was sent, whether or not its total became known."""
 
     time: float  # Unix time, seconds
     spent: Spent | None = None  # None: without noise
@@ -174,12 +175,13 @@ def verdict_to_join(policy: Policy, subject: Subject, history: Sequence[Past], n
         return f"{subject.bins} bins, {policy.max_bins} allowed"
     counted = subject.rows if subject.people is None else subject.people
     if counted < policy.min_rows:
-        return f"{_count(counted, 'row' if subject.people is None else 'person')}, {policy.min_rows} needed"
+        noun = "row" if subject.people is None else "person"
+        return f"{_count(counted, noun)}, {policy.min_rows} needed"
     return over_budget(policy, subject, history) or _too_often(policy, history, now)
 
 
 def verdict_to_contribute(policy: Policy, sites: int, members: int = 0) -> str:
-    """Return what forbids a site to contribute once the participants are known; empty if nothing does."""
+    """Return what forbids a site to contribute once the participants are known, or nothing."""
     if sites < policy.min_sites:
         return f"{_count(sites, 'site')}, {policy.min_sites} needed"
     if sites < policy.min_share * members:
@@ -188,7 +190,10 @@ def verdict_to_contribute(policy: Policy, sites: int, members: int = 0) -> str:
 
 
 def may_replace(policy: Policy, changed: Sequence[int]) -> bool:
-    """Return whether rows may replace a snapshot, given how many people changed since each earlier contribution."""
+    """Return whether rows may replace a snapshot.
+
+    `changed` says how many people changed since each earlier contribution.
+    """
     return all(count == 0 or count >= policy.min_change for count in changed)
 
 
@@ -203,7 +208,7 @@ def _forbidden_names(policy: Policy, subject: Subject) -> str:
 
 
 def over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> str:
-    """Return what forbids a site to spend so much more; empty if nothing does."""
+    """Return what forbids a site to spend this privacy, too; empty if nothing does."""
     if not subject.spent:  # no noise, which `modes` decides about, or nothing new to pay
         return ""
     before = [past.spent for past in history if past.spent is not None]
@@ -212,7 +217,10 @@ def over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> st
     )
     if after <= policy.epsilon_budget * (1 + 1e-9):
         return ""
-    return f"epsilon {spent:.3g} spent, {after - spent:.3g} more would exceed the budget of {policy.epsilon_budget:g}"
+    return (
+        f"epsilon {spent:.3g} spent, {after - spent:.3g} more would exceed the budget of "
+        f"{policy.epsilon_budget:g}"
+    )
 
 
 def _too_often(policy: Policy, history: Sequence[Past], now: float) -> str:

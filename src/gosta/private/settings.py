@@ -1,4 +1,4 @@
-"""What a network of private sums computes, beyond the statistic and its columns; the same at all sites."""
+"""What a network of private sums computes, beyond the statistic and its columns."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
 
 def suggested_bins(rows: int | None, epsilon: float | None) -> int:
-    """Return a number of bins for which the errors of bins and of noise are of one size; without noise the most.
+    """Return a number of bins for which the errors of bins and of noise are of one size.
 
-    Found by trying 4 to 64 bins for the AUC of 569 to 50,000 rows with epsilon 1 and 4. If the number of rows is not
-    known, it is the least.
+    Found by trying 4 to 64 bins for the AUC of 569 to 50,000 rows with epsilon 1 and 4. Without
+    noise it is the most, and if the number of rows is not known, it is the least.
     """
     if epsilon is None:
         return MOST_BINS
@@ -74,7 +74,7 @@ def suggested_bins(rows: int | None, epsilon: float | None) -> int:
 
 
 def check_settings(settings: PrivateSettings, place: str = "") -> None:
-    """Raise `InputError` for values that no network can use; `place` stands before their names in messages."""
+    """Raise `InputError` for values that no network can use; `place` stands before their keys."""
     check_numbers(settings, place)
     for column, ends in settings.ranges.items():
         if not (all(map(math.isfinite, ends)) and ends[0] < ends[1]):
@@ -101,7 +101,8 @@ def check_settings(settings: PrivateSettings, place: str = "") -> None:
     epsilon, delta = settings.epsilon, settings.delta
     if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
         raise InputError(
-            f"{place}epsilon = {epsilon!r} must be a positive number, such as 1; leave it out for no noise"
+            f"{place}epsilon = {epsilon!r} must be a positive number, such as 1; leave it out for "
+            "no noise"
         )
     if not 0 <= delta < 1:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Files of settings in TOML: one table of keys says how they are read, checked, written and explained.
+"""Files of settings in TOML: one table says how their keys are read, checked, written, explained.
 
 The table is a struct: each field is a key with its type and default, and its annotation holds a
 `Key` with the range of its values and what it means.
@@ -71,7 +71,7 @@ def keys_of(kind: type[msgspec.Struct]) -> dict[str, Key]:
 
 
 def check_numbers(settings: msgspec.Struct, place: str = "") -> None:
-    """Raise `InputError` for numbers out of bounds; `place` stands before their keys in messages."""
+    """Raise `InputError` for numbers out of bounds; `place` stands before their keys."""
     for name, key in keys_of(type(settings)).items():
         value = getattr(settings, name)
         if isinstance(value, int | float) and not key.allows(value):

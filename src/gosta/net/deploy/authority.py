@@ -1,10 +1,12 @@
 """A network's authority, which signs certificates, and its coordinator, who signs the member list.
 
-Both keys lie in the folder `authority/` of the network, encrypted if there is a passphrase. The authority's key can be
-elsewhere instead, in a hospital's own public key infrastructure: then the certificates are issued there.
+Both keys lie in the folder `authority/` of the network, encrypted if there is a passphrase. The
+authority's key can be elsewhere instead, in a hospital's own public key infrastructure: then the
+certificates are issued there.
 
-An authority is replaced in three steps, so that at no time a member meets a certificate that it does not trust: all
-members trust the new one too; all certificates are issued by it; the old one is no longer trusted.
+An authority is replaced in three steps, so that at no time a member meets a certificate that it
+does not trust: all members trust the new one too; all certificates are issued by it; the old one is
+no longer trusted.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ Keep both safe, and away from the nodes, which do not need them; 'gosta network 
 
 
 class Passphrase:
-    """The passphrase of the authority's keys: from a file, the environment, or the terminal, which is asked once."""
+    """The passphrase of the authority's keys, from a file, the environment, or the terminal.
+
+    The terminal is asked once.
+    """
 
     def __init__(self, file: Path | None = None) -> None:
         self._file, self._found = file, b""
@@ -100,7 +105,8 @@ class Authority:
         """Return a certificate for a member's public key."""
         if not self.is_here:
             raise InputError(
-                "the authority must hold cert.pem and key.pem to issue certificates: there is no key.pem"
+                "the authority must hold cert.pem and key.pem to issue certificates: there is no "
+                "key.pem"
             )
         if name.lower() == COORDINATOR:
             raise InputError(
@@ -116,8 +122,10 @@ class Authority:
     def sign(self, listed: MemberList) -> SignedList:
         """Return a member list with the coordinator's certificate and signature."""
         if not self.coordinator.cert:
-            hint = f"have the authority sign {FOLDER}/{COORDINATOR_REQUEST}, then: gosta network sign --certificate FILE"
-            raise InputError(f"the coordinator has no certificate yet; {hint}")
+            raise InputError(
+                "the coordinator has no certificate yet; have the authority sign "
+                f"{FOLDER}/{COORDINATOR_REQUEST}, then: gosta network sign --certificate FILE"
+            )
         return members.sign_list(
             listed, certificates.load_ed25519(self.coordinator.key), self.coordinator.cert
         )
@@ -139,7 +147,10 @@ def make(
     passphrase: Passphrase | None = None,
     encrypt: bool = False,
 ) -> Authority:
-    """Make an authority, or take one from a folder with its cert.pem and, unless it is elsewhere, its key.pem."""
+    """Make an authority, or take one from a folder.
+
+    The folder has its cert.pem and, unless the key is elsewhere, its key.pem.
+    """
     given, secret = passphrase or Passphrase(), None
     if own is None:
         signer = certificates.make_authority(network)
@@ -205,9 +216,10 @@ def read(folder: Path, network: str, passphrase: Passphrase | None = None) -> Au
 def rotate(
     authority: Authority, own: Path | None = None, passphrase: Passphrase | None = None
 ) -> tuple[int, Authority]:
-    """Do the next of the three steps that replace the authority; return its number and the changed authority.
+    """Do the next of the three steps that replace the authority.
 
-    `own` is the folder of the new authority, in the first step; by default one is made.
+    Returns its number and the changed authority. `own` is the folder of the new authority, in the
+    first step; by default one is made.
     """
     if not authority.is_here:
         raise InputError(
@@ -218,7 +230,8 @@ def rotate(
         return 2, _certify_coordinator(changed)
     if own is not None and len(authority.trusted) > 1:
         raise InputError(
-            f"authority = {str(own)!r}: the last replacement is not finished; run this without --authority"
+            f"authority = {str(own)!r}: the last replacement is not finished; run this without "
+            "--authority"
         )
     if len(authority.trusted) > 1:
         return 3, replace(authority, trusted=(_one(authority.signer.cert),))

@@ -1,8 +1,8 @@
 """The files that a coordinator and its sites send each other; none of them is secret.
 
-An invitation goes to all sites, a request comes back from each, and a bundle goes to each. What a file says is checked
-on the phone, by its fingerprint, or follows from what was checked so: a bundle is signed by the coordinator, whose
-authority the invitation names.
+An invitation goes to all sites, a request comes back from each, and a bundle goes to each. What a
+file says is checked on the phone, by its fingerprint, or follows from what was checked there: a
+bundle is signed by the coordinator, whose authority the invitation names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A site that wants to be a member, or that wants to change its key, its address or its number of rows."""
+    """A site that wants to be a member, or to change its key, its address or its number of rows."""
 
     network: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
     name: str

@@ -124,7 +124,7 @@ def certify(
     not_before: datetime | None = None,
     not_after: datetime | None = None,
 ) -> bytes:
-    """Return a certificate for the public key of a node, or of the coordinator, signed by the authority."""
+    """Return a certificate, signed by the authority, for the key of a node or the coordinator."""
     holder, days = certificate_name(name, network), NODE_DAYS
     extensions: list[x509.ExtensionType] = [x509.SubjectAlternativeName([x509.DNSName(holder)])]
     if name == COORDINATOR:
@@ -185,7 +185,7 @@ def make_request(key: bytes, network: str, name: str) -> bytes:
 
 
 def check_request(request: bytes, network: str, name: str) -> bytes:
-    """Return the public key of a certificate signing request that its holder signed for this name."""
+    """Return the public key of a signing request that its holder signed for this name."""
     try:
         found = x509.load_pem_x509_csr(request)
         key, is_signed = found.public_key(), found.is_signature_valid
@@ -208,11 +208,15 @@ def check_request(request: bytes, network: str, name: str) -> bytes:
 def check_certificate(
     cert: bytes, authorities: Sequence[x509.Certificate], network: str, name: str
 ) -> bytes:
-    """Return the key in a certificate that one of the authorities issued for this name and that is valid now."""
+    """Return the key in a certificate.
+
+    One of the authorities must have issued it for this name, and it must be valid now.
+    """
     found, holder = load_certificate(cert), certificate_name(name, network)
     if dns_names(found) != [holder]:
         raise InputError(
-            f"the certificate is for {', '.join(dns_names(found)) or 'no DNS name'}, not for {holder}"
+            f"the certificate is for {', '.join(dns_names(found)) or 'no DNS name'}, not for "
+            f"{holder}"
         )
     if not key_of(found):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Checks of a node's folder before it sends anything: certificate, members, neighbours, disk, policy.
+"""Checks of a node before it sends anything: certificate, members, neighbours, disk, policy.
 
 A check never raises: what is missing or wrong is a finding. Its `text` holds no value of the data,
 and no count that the site's policy would not show; what may hold such values is in `detail`, which

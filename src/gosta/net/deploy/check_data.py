@@ -185,7 +185,7 @@ def _check_levels(
 
 
 def _share(count: int, rows: int, policy: Policy) -> str:
-    """Return a share of the rows, in words where it would tell of fewer rows than the policy shows."""
+    """Return a share of the rows, in words where it would tell of too few rows."""
     least = policy.min_rows
     if count == 0:
         return "none"

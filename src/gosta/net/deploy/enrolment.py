@@ -97,7 +97,8 @@ def request(
     for file in invitation.files:
         if file in RESERVED_NAMES:
             raise InputError(
-                f"the invitation has a file called {file}, which would replace one of the node's own"
+                f"the invitation has a file called {file}, which would replace one of the node's "
+                "own"
             )
     task = invitation.network
     node = replace(node_settings(name, place, listen=listen or ""), **reading)

@@ -1,4 +1,4 @@
-"""Leaving private sums, and agreeing to totals without a site: which nodes an operator decides for."""
+"""Leaving private sums, and agreeing to totals without a site: for which nodes that is decided."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def find_leaving(folder: Path) -> tuple[str, bool]:
     site = NodeFolder(folder).read()
     if site.network.private is None:
         raise InputError(
-            f"{folder}: this network exchanges rows, and others may keep those that they have seen; "
+            f"{folder}: this network exchanges rows, and others may keep those that they have "
+            "seen; "
             "stop the node, and have the coordinator run: gosta network remove"
         )
     return site.node.name, site.network.private.epsilon is not None

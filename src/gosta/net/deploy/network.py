@@ -90,10 +90,10 @@ class Network:
     ) -> Network:
         """Create the folders of a network, all or none.
 
-        The nodes are at one host, or at one host each ("outbound": the node only dials out), and listen at `port`; of
-        several nodes on one machine, the k-th at port + 2k. Their status pages are one port above.
-        `ca` is a folder with the key and certificate of an existing authority. With a passphrase, the authority's keys
-        are encrypted.
+        The nodes are at one host, or at one host each ("outbound": the node only dials out), and
+        listen at `port`; several nodes on one machine at port, port + 2, and so on. Their status
+        pages are one port above. `ca` is a folder with the key and certificate of an existing
+        authority. With a passphrase, the authority's keys are encrypted.
         """
         places = addresses.choose_addresses(plan.nodes, hosts, port)
         names = [f"node-{k}" for k in range(plan.nodes)]
@@ -126,7 +126,10 @@ class Network:
         ca: Path | None,
         passphrase: Passphrase | None,
     ) -> Iterator[tuple[Network, Authority]]:
-        """Yield a network without nodes in a temporary folder, which is renamed into place if all went well."""
+        """Yield a network without nodes in a temporary folder, and its authority.
+
+        The folder is renamed into place if all went well.
+        """
         names = Counter(file.name for file in shared_files)
         for file in shared_files:
             if file.name in RESERVED_NAMES or names[file.name] > 1:
@@ -156,7 +159,7 @@ class Network:
         return NodeFolder(self.folder / name)
 
     def nodes_here(self) -> list[NodeFolder]:
-        """Return the folders of the nodes that are on this machine; raise `NetworkError` if none is."""
+        """Return the nodes whose folders are here; raise `NetworkError` if there is none."""
         found = [node for node in map(self.node, self.config.nodes) if node.is_here]
         if not found:
             raise NetworkError(f"{self.folder} has no node's folder: are they all at their sites?")
@@ -227,11 +230,15 @@ class Network:
     def remove(
         self, name: str, delete: bool = False, passphrase: Passphrase | None = None
     ) -> Change:
-        """Remove a node that left for good; where the rest would be disconnected, its former neighbours are joined."""
+        """Remove a node that left for good.
+
+        Where the rest would be disconnected, its former neighbours are joined.
+        """
         self._require(name)
         if len(self.config.nodes) <= 2:
             raise NetworkError(
-                f"{self.folder} has {len(self.config.nodes)} nodes; without {name} the other would have no neighbour"
+                f"{self.folder} has {len(self.config.nodes)} nodes; without {name} the other would "
+                "have no neighbour"
             )
         signer = self.authority(passphrase)
         kept = tuple(edge for edge in self.config.edges if name not in edge)
@@ -260,7 +267,10 @@ class Network:
         return Change(name, new_edges, elsewhere)
 
     def certify(self, names: Sequence[str], passphrase: Passphrase | None = None) -> list[str]:
-        """Make new keys and certificates for nodes whose folders are here, declare their rows; return their names."""
+        """Make new keys and certificates for nodes whose folders are here, and declare their rows.
+
+        Returns the nodes' names.
+        """
         signer = self.authority(passphrase)
         for name in names:
             self._require(name)
@@ -279,7 +289,7 @@ class Network:
     def rotate_authority(
         self, new: Path | None = None, passphrase: Passphrase | None = None
     ) -> int:
-        """Do the next of the three steps that replace the authority, and return its number: see `authority`."""
+        """Do the next of the three steps that replace the authority, and return its number."""
         step, signer = authority.rotate(self.authority(passphrase), new, passphrase)
         signed = self.make_list(signer, {})
         authority.write(self.folder, signer)
@@ -291,9 +301,9 @@ class Network:
         return step
 
     def make_list(self, signer: Authority, changed: Mapping[str, Member]) -> SignedList:
-        """Return a signed list of the nodes, some of them new or changed; the old list if it is the same.
+        """Return a signed list of the nodes, some of them new or changed.
 
-        Keys that are no longer used are revoked.
+        It is the old one if nothing changed. Keys that are no longer used are revoked.
         """
         old = self.members()
         known = {member.name: member for member in old.list.members} if old else {}
@@ -301,7 +311,8 @@ class Network:
         for name in self.config.nodes:
             if name not in changed and name not in known:
                 raise InputError(
-                    f"{self.folder / MEMBERS_FILE} does not list {name}; make new keys with: gosta network certify"
+                    f"{self.folder / MEMBERS_FILE} does not list {name}; make new keys with: gosta "
+                    "network certify"
                 )
             listed.append(changed.get(name) or known[name])
         gone = {member.key for member in known.values()} - {member.key for member in listed}
@@ -347,7 +358,7 @@ class Network:
     def write_node(
         self, node: NodeFolder, settings: NodeSettings, signer: Authority, rows: int
     ) -> Member:
-        """Write a node's files except for its data; files that all nodes have are copied from this folder."""
+        """Write a node's files except for its data; shared files are copied from this folder."""
         name = settings.name
         pair = signer.make_pair(name)
         node.write_pair(pair)
@@ -371,7 +382,7 @@ class Network:
         return Network(self.folder, changed)
 
     def _free_address(self, host: str, port: int | None) -> Address:
-        """Return an address for a new node: at the port of the others, or the next free one on their machine."""
+        """Return an address for a new node, with the others' port or the next free one there."""
         if port is not None:
             return addresses.choose_addresses(1, [host], port)[0]
         host = addresses.parse_host(host)
@@ -388,7 +399,7 @@ class Network:
         return addresses.free_address(host, max(here) if here else least)
 
     def _check_data(self, data: Path, form: Format) -> int:
-        """Return how many rows a data file has; raise `DataError` if other nodes have other numbers of columns."""
+        """Return how many rows a data file has, whose columns must be those of other nodes."""
         rows = read_rows(self.task, data, self.folder, form)
         for node in map(self.node, self.config.nodes):
             if not node.is_here or not node.data_file().is_file():
@@ -397,13 +408,14 @@ class Network:
             expected = read_rows(self.task, other, self.folder, node.read().node.format).shape[1]
             if rows.shape[1] != expected:
                 raise DataError(
-                    f"{data} has {rows.shape[1]} numbers a row where {other} has {expected}; give it the same columns"
+                    f"{data} has {rows.shape[1]} numbers a row where {other} has {expected}; give "
+                    "it the same columns"
                 )
             break
         return len(rows)
 
     def _update_neighbours(self, before: Network) -> tuple[str, ...]:
-        """Rewrite [neighbours] and [forwarders] where they changed; return the nodes whose folders are elsewhere."""
+        """Write links that changed into node.toml; return the nodes whose folders are elsewhere."""
         elsewhere = []
         touched = {end for edge in {*before.config.edges} ^ {*self.config.edges} for end in edge}
         touched |= {name for name, address in self.config.nodes.items() if not address}
@@ -427,7 +439,7 @@ def is_network(folder: Path) -> bool:
 
 
 def nodes_in(folder: Path) -> list[NodeFolder]:
-    """Return the nodes in a folder: those of a network that are here, or the one whose folder it is."""
+    """Return the nodes in a folder: a network's nodes that are here, or the one of the folder."""
     return Network.read(folder).nodes_here() if is_network(folder) else [NodeFolder(folder)]
 
 
@@ -457,12 +469,14 @@ def links_of(network: NetworkConfig, name: str) -> Links:
 def check_reachable(network: NetworkConfig) -> None:
     """Raise `InputError` if two neighbours only dial out and no member could connect them."""
     for a, b in network.edges if not any(network.nodes.values()) else ():
-        why = f"{a} and {b} only dial out (host 'outbound'), and no member can be reached, which could connect them"
-        raise InputError(f"{why}; at least one needs an address")
+        raise InputError(
+            f"{a} and {b} only dial out (host 'outbound'), and no member can be reached, which "
+            "could connect them; at least one needs an address"
+        )
 
 
 def shared_files(task: Task, folder: Path) -> list[str]:
-    """Return the files of which all nodes have a copy: a user's own statistic, and files that options name."""
+    """Return the files that all nodes copy: a user's own statistic, and files named in options."""
     named = [
         *(str(file) for file, _ in references.own_references(task.statistic)),
         *task.options.values(),

@@ -105,9 +105,10 @@ def read_list(path: Path) -> SignedList | None:
 def node_settings(
     name: str, place: Address, exchanges_per_second: float = 10.0, listen: str = ""
 ) -> NodeSettings:
-    """Return the settings of a node that neighbours reach at a place; its host is "outbound" if they do not.
+    """Return the settings of a node that neighbours reach at a place, unless that is "outbound".
 
-    It listens on all interfaces, or on loopback if it is reached there, unless another address is given.
+    It listens on all interfaces, or on loopback if it is reached there, unless another address is
+    given.
     """
     if not 0 < exchanges_per_second < math.inf:
         raise InputError(

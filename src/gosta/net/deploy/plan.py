@@ -1,4 +1,4 @@
-"""Planning a network: what it computes, its edges, and the rows of its nodes if they are known already."""
+"""Planning a network: what it computes, its edges, and the rows of its nodes if they are known."""
 
 from __future__ import annotations
 
@@ -261,7 +261,8 @@ def _check_row_counts(protocol: str, placement: Placement) -> None:
     rows, nodes = int(placement.rows.sum()), placement.nodes
     if rows > nodes and is_for_one_row_each(protocol):
         raise InputError(
-            f"nodes = {nodes}: protocol = {protocol!r} is for exactly one row at each node, and there "
+            f"nodes = {nodes}: protocol = {protocol!r} is for exactly one row at each node, and "
+            "there "
             f"are {rows:,} rows; give --nodes {rows}, take fewer rows with --n, or use tracking"
         )
 

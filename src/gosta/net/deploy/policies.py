@@ -1,4 +1,4 @@
-"""The policy.toml of a new site: what it takes part in, with the other rules as comments to fill in."""
+"""The policy.toml of a new site: what it takes part in, and other rules as comments to fill in."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from gosta.runtime.files import write_atomically
 from gosta.runtime.settings_file import keys_of, toml_value
 from gosta.views import numbers
 
-BUDGET_DIGITS = 3  # that are shown
-LINE_WIDTH = 30  # of a key and its value, before the words on it
+BUDGET_DIGITS = 3  # significant digits of a budget
+LINE_WIDTH = 30  # columns of a key and its value, before what it means
 
 HEADER = """\
-# What this site takes part in. Nobody else can change or see this file; a running node reads it again when it changes.
-# Without this file, or with a mistake in it, nothing leaves the site. Remove the # of a line to set it; the values of
-# such lines are the defaults. Where the policy forbids a contribution, nothing leaves the site, and the others learn
-# that it declined, not why.
+# What this site takes part in. Nobody else can change or see this file; a running node reads it
+# again when it changes. Without this file, or with a mistake in it, nothing leaves the site.
+# Remove the # of a line to set it; the values of such lines are the defaults. Where the policy
+# forbids a contribution, nothing leaves the site, and the others learn that it declined, not why.
 """
-RELEASES_PER_DAY = 3  # with noise: a member that claims other rows in each epoch spends a budget in days, not minutes
+# With noise: a member that claims other rows in each epoch spends a budget in days, not minutes.
+RELEASES_PER_DAY = 3
 
 
 class Budget(NamedTuple):
@@ -37,7 +38,10 @@ class Budget(NamedTuple):
 
 
 def write_policy(folder: Path, task: Task) -> bool:
-    """Write a policy.toml that allows what a network does, unless there is one; return whether it was written."""
+    """Write a policy.toml that allows what a network does, unless there is one.
+
+    Returns whether it was written.
+    """
     path = folder / POLICY_FILE
     if path.exists() or path.is_symlink():
         return False
@@ -46,7 +50,7 @@ def write_policy(folder: Path, task: Task) -> bool:
 
 
 def policy_for(task: Task) -> str:
-    """Return a policy.toml with the mode of a network and its budget in force, and the other rules as comments."""
+    """Return a policy.toml with a network's mode and budget, and the other rules as comments."""
     subject = subject_of(task, 0, None, _least_sites(task))
     budget = budget_of(task)
     in_force = {"modes": _toml_list([subject.mode])}
@@ -61,7 +65,7 @@ def policy_for(task: Task) -> str:
 def policy_text(
     in_force: Mapping[str, str], examples: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """Return a policy.toml with all keys, of which some are in force and the others are comments."""
+    """Return a policy.toml with all keys: some in force, the others as comments."""
     lines = []
     default = Policy()
     for name, key in keys_of(Policy).items():
@@ -72,7 +76,10 @@ def policy_text(
 
 
 def budget_of(task: Task) -> Budget | None:
-    """Return the privacy of some releases together, for as many as it is finite (0: for none); None without noise."""
+    """Return the budget for the usual number of releases, or fewer if its epsilon is infinite.
+
+    Its number of releases is 0 if that of one release is infinite. None without noise.
+    """
     spent = subject_of(task, 0, None, _least_sites(task)).spent
     if not spent:
         return None
@@ -97,7 +104,7 @@ def budget_words(task: Task) -> str:
 
 
 def _least_sites(task: Task) -> int:
-    """Return a number of sites that a network can have: the law of the noise is the same for all."""
+    """Return the least number of sites of a network; the noise's distribution is that of more."""
     return MIN_SITES if task.private is None else max(MIN_SITES, task.private.colluding + 1)
 
 

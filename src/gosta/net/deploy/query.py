@@ -47,7 +47,7 @@ class View(NamedTuple):
 
 
 def query_status(config: NodeConfig) -> Status | None:
-    """Return a node's status from its status page; None if nothing answers there, or another program does."""
+    """Return a node's status from its status page; None if the node does not answer there."""
     answer = fetch(config, "/status", MAX_RESPONSE_BYTES)
     return None if answer is None else _read_answer(config, answer)
 

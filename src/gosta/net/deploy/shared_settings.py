@@ -1,4 +1,4 @@
-"""Settings that all sites share, found from rows in one place: columns, ranges, classes, strata, options.
+"""Settings that all sites share, found from rows in one place: columns, ranges, classes, options.
 
 Ranges, bandwidths and centres are rounded before all sites see them.
 """
@@ -128,7 +128,7 @@ def table_to_csv(data: Data, columns: Sequence[str], rows: Integers) -> str:
 
 
 def round_range(low: float, high: float) -> tuple[float, float]:
-    """Return a range that contains another one, with ends at multiples of 1, 2 or 5 times a power of ten.
+    """Return a range around another one, with ends at multiples of 1, 2 or 5 times a power of ten.
 
     >>> round_range(0.0123, 0.9871), round_range(6.981, 28.11)
     ((0.0, 1.0), (6.0, 30.0))

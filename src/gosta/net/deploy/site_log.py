@@ -63,13 +63,14 @@ def parse_lines(lines: Iterable[str]) -> list[Logged]:
 
 
 def read_log(folder: Path, config: NodeConfig | None = None) -> list[Logged]:
-    """Return the log of the node in a folder: from its status page if it is running, else from its journal."""
+    """Return the log of a node: from its status page if it is running, else from its journal."""
     config = config or NodeFolder(folder).read()
     if lock.is_running(folder):
         answer = fetch(config, "/contributions", MAX_RESPONSE_BYTES)
         if answer is None:
             raise NetworkError(
-                f"{folder}: the node is running but does not answer, or has no status_page in node.toml"
+                f"{folder}: the node is running but does not answer, or has no status_page in "
+                "node.toml"
             )
         return parse_lines(answer.decode(errors="replace").splitlines())
     if not (folder / JOURNAL_FILE).is_file():
@@ -97,7 +98,10 @@ def read_site_log(folder: Path) -> SiteLog:
 
 
 def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:
-    """Return why a log cannot be all that was logged: entries changed or removed, or the journal tells of more."""
+    """Return why a log cannot be all that was logged.
+
+    Entries were changed or removed, or the journal tells of more. Empty: nothing is missing.
+    """
     number = find_break(log)
     if number is not None:
         return f"entry {number} was changed, or one before it was removed"

@@ -205,7 +205,7 @@ class Supervisor:
             node.update(status)
 
     def stop(self, stop_now: threading.Event) -> None:
-        """Send SIGTERM to all nodes; kill those that run after the timeout, or once the event is set."""
+        """Send SIGTERM to all nodes; kill those still running after the timeout or at the event."""
         processes = [node.process for node in self.nodes.values() if node.process is not None]
         for process in processes:
             process.terminate()
@@ -235,7 +235,8 @@ def up(
     for node in nodes_in(folder) if until is not None else ():
         if not node.read().node.status_page:
             raise InputError(
-                f"until needs the nodes' status pages, and {node.name} has none: set status_page in "
+                f"until needs the nodes' status pages, and {node.name} has none: set status_page "
+                "in "
                 "node.toml"
             )
     with _stop_signals() as stop, ThreadPoolExecutor(QUERY_THREADS) as pool:

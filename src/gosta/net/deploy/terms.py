@@ -1,4 +1,4 @@
-"""What a network computes and what its sites show each other, in words: the terms in a member list."""
+"""The terms in a member list: what a network computes and what its sites show each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODE = "mode"  # key of the words on private sums
 
 
 def declared_rows(task: Task, rows: int) -> int:
-    """Return how many rows a site declares: in private sums a bound, as nobody is told how many it has."""
+    """Return how many rows a site declares: in private sums a bound, which hides their number."""
     return members.declared_bound(rows) if task.private else rows
 
 
@@ -73,7 +73,10 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
     layout, level = layout_of(task), task.confidence_level
     noise = "none: all members know the exact totals, of which curves merge small bins"
     if private.epsilon is not None:
-        noise = f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for each row"
+        noise = (
+            f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for "
+            "each row"
+        )
         one, some = (
             "against each other site",
             f"if {private.colluding} of the sites combine what they know",
@@ -87,8 +90,10 @@ def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
         "classes": ", ".join(map(str, task.classes)),
         "incomplete rows": "left out" * task.drop_missing,
         "noise": noise,
-        "shown to others": f"{layout.numbers} masked sums a site; only their total over all sites in an epoch is known",
-        "declared": "a bound of each site's rows, with room for half as many again, rounded up; it is public",
+        "shown to others": f"{layout.numbers} masked sums a site; only their total over all sites "
+        "in an epoch is known",
+        "declared": "a bound of each site's rows, with room for half as many again, rounded up; "
+        "it is public",
         "left out": f"sites that do not answer within {private.deadline_seconds:g} s",
     }
     return words | {f"option {name}": str(value) for name, value in task.options.items()}
