@@ -14,8 +14,8 @@ from gosta.errors import InputError, NumericalError
 from gosta.runtime.arrays import Floats
 from gosta.sketches.comparison import compare
 from gosta.sketches.definition import SKETCHES
-from gosta.sketches.layout import StratumResult
 from gosta.sketches.layout_builder import Bins
+from gosta.sketches.results import StratumResult
 from gosta.statistics.definition import (
     STATISTICS,
     Normalisation,

@@ -19,8 +19,9 @@ from gosta.private.noise import Random, choose_noise, open_totals, site_vector
 from gosta.private.policy import MODES, Policy, Subject, verdict_to_contribute, verdict_to_join
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.arrays import Floats
-from gosta.sketches.layout import Layout, StratumResult
+from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import check_columns, make_layout
+from gosta.sketches.results import StratumResult
 from gosta.statistics.definition import Options
 from gosta.views import html, numbers
 

@@ -28,8 +28,9 @@ from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime import progress
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches.comparison import exact_values
-from gosta.sketches.layout import Layout, StratumResult
+from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import check_columns, make_layout
+from gosta.sketches.results import StratumResult
 
 NUMBER_BYTES = 8
 STATEMENT_BYTES = 128  # of a contribution beside its numbers: names, epoch, signature

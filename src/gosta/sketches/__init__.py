@@ -12,7 +12,8 @@ from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
     random_features,
 )
 from gosta.sketches.definition import SKETCHES, Axis, Features, Result, Sketch
-from gosta.sketches.layout import Layout, StratumResult
+from gosta.sketches.layout import Layout
+from gosta.sketches.results import StratumResult
 from gosta.sketches.layout_builder import Bins, check_columns, make_layout
 
 __all__ = [

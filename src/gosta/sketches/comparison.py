@@ -9,8 +9,9 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import GostaError, InputError
 from gosta.runtime.arrays import Floats
-from gosta.sketches.layout import BITS, Layout, Part, StratumResult
+from gosta.sketches.layout import BITS, Layout, Part
 from gosta.sketches.layout_builder import BinSettings, check_columns, make_layout
+from gosta.sketches.results import StratumResult
 from gosta.statistics.definition import STATISTICS, Options
 from gosta.statistics.exact import value_of_rows
 from gosta.views import numbers, terminal

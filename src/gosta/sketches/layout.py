@@ -15,37 +15,14 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import naming
 from gosta.runtime.arrays import Booleans, Floats, Integers, Words
-from gosta.sketches.definition import MOST_ROWS, Features, Result, Sketch
-from gosta.sketches.noisy import noisy_result
-from gosta.statistics.definition import STATISTICS
-from gosta.statistics.intervals import Spread, interval_ends
+from gosta.sketches.definition import MOST_ROWS, Features, Sketch
+from gosta.sketches.results import StratumResult, hidden_strata, no_result, stratum_result
 
 # Binary digits of a feature after the point. Sums of 2^29 rows are exact in a float64, those of 2^39 in a uint64.
 BITS = 24
-# Totals are converted to floats and multiplied a few times: far less than this is lost.
-FLOAT_ERROR = 1e-12
 # Features of rows are computed in a few steps from floats: of a number from 0 to 1 far less than this is lost.
 FEATURE_ERROR = 1e-13
 ROWS_PER_CHUNK = 4096
-
-
-class StratumResult(NamedTuple):
-    """A statistic's value over all rows, or over those of one stratum."""
-
-    statistic: str  # as it was asked for, such as "auc" or "variance:age"
-    stratum: str  # such as "sex = f, ward = a"; "" for all rows
-    has_value: bool  # otherwise there are too few rows, or too much noise, and nothing below
-    value: tuple[float, ...]  # several for a curve, with labels
-    low: tuple[float, ...]  # the bracket: the value over the rows themselves is between these
-    high: tuple[float, ...]
-    # whether that is certain; not with noise, nor where the sketch itself is random
-    is_certified: bool
-    labels: tuple[str, ...]
-    rows: float
-    clipped: float  # rows with a value beyond the declared range, which counts as its end
-    # for the population of which the rows are a sample, and of the noise
-    standard_error: float | None
-    interval: tuple[float, float] | None  # from it, at the level that was asked for
 
 
 class Part(NamedTuple):
@@ -330,21 +307,32 @@ class Layout:
         `level` that of the intervals, `bits` what sites rounded to.
         """
         rounding = 2.0 ** -(bits + 1) + FEATURE_ERROR
-        found = list(self._totals(np.asarray(totals, dtype=np.float64)))
+        all_totals = list(self._totals(np.asarray(totals, dtype=np.float64)))
         hidden: set[int] = set()
         if noise_variance == 0 and min_cell > 0:
-            for first in range(0, len(found), 1 + len(self.strata)):
-                own = range(first + 1, first + 1 + len(self.strata))
-                hidden |= _hidden(
-                    {k: found[k][0].sketch.groups_of(found[k][2]) for k in own}, min_cell
-                )
+            for first in range(1, len(all_totals), 1 + len(self.strata)):
+                places = range(first, first + len(self.strata))
+                groups = {k: all_totals[k][0].sketch.groups_of(all_totals[k][2]) for k in places}
+                hidden |= hidden_strata(groups, min_cell)
+        results = []
         with np.errstate(all="ignore"):
-            return [
-                _none(part, stratum)
-                if k in hidden
-                else _result(part, stratum, t, min_cell, noise_variance * terms, level, rounding)
-                for k, (part, stratum, t, terms) in enumerate(found)
-            ]
+            for k, (part, stratum, own, terms) in enumerate(all_totals):
+                if k in hidden:
+                    results.append(no_result(part.title, stratum))
+                    continue
+                noise = noise_variance * terms
+                result = stratum_result(
+                    part.title,
+                    stratum,
+                    part.sketch,
+                    own,
+                    min_cell=min_cell,
+                    noise=noise,
+                    level=level,
+                    rounding=rounding,
+                )
+                results.append(result)
+        return results
 
     def is_plausible(self, totals: Floats, tolerance: float, most_rows: float = MOST_ROWS) -> bool:
         """Return whether these can be totals over so many rows at most, each with an error of at most `tolerance`.
@@ -421,113 +409,6 @@ class Layout:
             "layout": self.fingerprint,
         }
         return {name: text for name, text in found.items() if text}
-
-
-def _result(
-    part: Part,
-    stratum: str,
-    totals: Floats,
-    min_cell: int,
-    noise: float,
-    level: float | None,
-    rounding: float,
-) -> StratumResult:
-    sketch, rows, clipped = part.sketch, part.sketch.count(totals), part.sketch.clipped(totals)
-    none = _none(part, stratum)
-    if noise == 0 and _has_small(sketch.groups_of(totals), min_cell):
-        return none
-    if noise == 0 and sketch.shows_bins and min_cell > 1:
-        sketch, totals = sketch.merged(totals, min_cell)
-    sketch = sketch if noise == 0 else sketch.with_noise(totals, noise)
-    noisy = (
-        (sketch.result(totals, rounding), np.zeros(1))
-        if noise == 0
-        else noisy_result(sketch, totals, rounding)
-    )
-    if noisy is None or not np.isfinite(noisy[0].value).all():
-        return none
-    found, errors = noisy
-    low, high = (np.clip(end, *sketch.bounds) for end in _padded(found))
-    values = np.clip(found.value, low, high)
-    spread = _spread(sketch, totals, float(errors[0])) if len(values) == 1 else None
-    error, interval = None if spread is None else float(spread.error[0]), None
-    if spread is not None and level is not None:
-        # Noise is symmetric on the scale of the value.
-        scale = (
-            STATISTICS[sketch.name].scale if sketch.name in STATISTICS and noise == 0 else "plain"
-        )
-        ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, values), spread, level)
-        interval = (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
-    # the bracket is for clipped values
-    is_certified = found.is_certified and noise == 0 and clipped <= 0
-    if noise == 0 and 0 < clipped < min_cell:
-        clipped = float(min_cell)  # few rows must not show
-    value, bottom, top = (tuple(part.tolist()) for part in (values, low, high))
-    return StratumResult(
-        part.title,
-        stratum,
-        True,
-        value,
-        bottom,
-        top,
-        is_certified,
-        found.labels,
-        rows,
-        clipped,
-        error,
-        interval,
-    )
-
-
-def _none(part: Part, stratum: str) -> StratumResult:
-    return StratumResult(part.title, stratum, False, (), (), (), False, (), 0.0, 0.0, None, None)
-
-
-def _hidden(groups: dict[int, Floats], min_cell: int) -> set[int]:
-    """Return the strata to hide, given the rows of their groups: small ones, and more of them, the smallest first.
-
-    What is hidden follows by subtraction from the result over all rows: so it is never one stratum, nor few rows.
-    """
-    ordered = sorted(
-        (k for k in groups if groups[k].sum() > 0), key=lambda k: float(groups[k].sum())
-    )
-    hidden = [k for k in ordered if _has_small(groups[k], min_cell)]
-    for k in ordered:
-        is_few = len(hidden) == 1 or (
-            hidden and _has_small(np.sum([groups[h] for h in hidden], axis=0), min_cell)
-        )
-        if is_few and k not in hidden:
-            hidden.append(k)
-    return set(hidden)
-
-
-def _has_small(groups: Floats, min_cell: int) -> bool:
-    return bool(((groups > 0) & (groups < min_cell)).any())
-
-
-def _padded(found: Result) -> tuple[Floats, Floats]:
-    """Return the bracket with room for the rounding of floats."""
-    room = FLOAT_ERROR * np.maximum(np.abs(found.low), np.abs(found.high))
-    most = np.finfo(np.float64).max  # in place of infinity, which JSON does not know
-    return np.maximum(found.low - room, -most), np.minimum(found.high + room, most)
-
-
-def _spread(sketch: Sketch, totals: Floats, of_noise: float) -> Spread | None:
-    """Return how the value varies with the sample of rows and with noise, whose standard error is known."""
-    gradient = sketch.gradient(totals)
-    if gradient is None or not np.isfinite(gradient).all():
-        return None
-    sampling = max(sketch.sampling_variance(totals, gradient), 0.0)
-    variance = sampling + of_noise**2
-    if not np.isfinite(variance):
-        return None
-    degrees = sketch.degrees(totals, gradient) * (
-        (variance / sampling) ** 2 if sampling > 0 else np.inf
-    )
-    trials = sketch.groups_of(totals).min() if sketch.has_classes else sketch.count(totals) / 2
-    return Spread(
-        np.array([np.sqrt(variance)]), np.array([degrees]), np.array([max(float(trials), 1.0)])
-    )
 
 
 def _digest(content: object) -> str:

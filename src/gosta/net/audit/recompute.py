@@ -28,7 +28,7 @@ from gosta.private.noise import Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
 from gosta.runtime.arrays import Floats, Words
 from gosta.sketches.comparison import exact_values
-from gosta.sketches.layout import StratumResult
+from gosta.sketches.results import StratumResult
 
 FALSE_ALARMS = 1e-9  # how often noise that has its law is said not to have it
 MOST_WORDS = 2.0**62  # in grid units; larger numbers are no total

@@ -32,7 +32,7 @@ from gosta.net.protocol.statements import Join, Part
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.deviations import CHECKS
 from gosta.runtime.arrays import Floats
-from gosta.sketches.layout import StratumResult
+from gosta.sketches.results import StratumResult
 from gosta.views import numbers
 
 SECRET_BYTES = 32  # of a site's secret

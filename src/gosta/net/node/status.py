@@ -15,7 +15,7 @@ from gosta.net.protocol.report import PartReport, value_of
 from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.accounting import total_epsilon
-from gosta.sketches.layout import StratumResult
+from gosta.sketches.results import StratumResult
 
 # What each state of a node means: first those that it is in by itself.
 OWN_STATES = {

@@ -8,7 +8,7 @@ from datetime import datetime
 from gosta.errors import shorten
 from gosta.net.node.status import STATES, Neighbour, Status, SumStatus
 from gosta.net.protocol.report import PartReport
-from gosta.sketches.layout import StratumResult
+from gosta.sketches.results import StratumResult
 from gosta.views import numbers
 
 Row = tuple[str, ...]

@@ -18,7 +18,8 @@ from gosta.private.noise import Noise
 from gosta.private.policy import Past, Policy, Subject
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import RowSnapshot
-from gosta.sketches.layout import Layout, StratumResult
+from gosta.sketches.layout import Layout
+from gosta.sketches.results import StratumResult
 
 
 class Agreed(Protocol):

@@ -18,7 +18,7 @@ from gosta.net.deploy.query import View, spread
 from gosta.net.node import status_text
 from gosta.net.node.status import Status
 from gosta.net.node.status_text import CERTAIN, GOOD_STATES
-from gosta.sketches.layout import StratumResult
+from gosta.sketches.results import StratumResult
 from gosta.views import numbers, terminal
 
 COMMON_HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch")

@@ -18,7 +18,7 @@ from gosta.net.deploy.query import View
 from gosta.net.node import status_text
 from gosta.net.node.status import STATES, Neighbour, Status, SumStatus
 from gosta.pages.feed import MAX_LOG_LINES, LogLine, Moment, NodeState, Rejection, Scene, Value
-from gosta.sketches.layout import StratumResult
+from gosta.sketches.results import StratumResult
 
 # States that are seen from outside: the status is an earlier one, or there is none.
 OUTSIDE = (

@@ -1,0 +1,208 @@
+"""Results of statistics from totals: values, brackets, intervals; what few rows or noise hide.
+
+A bracket is for totals without noise: it holds what is not known of rows in one bin. With noise,
+further noise of the same kind shows how much the value moves, and in which direction. The value is
+not held within the bracket then; both are corrected by the bias that further noise adds, and the
+bracket is widened by the noise's standard error.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gosta.runtime.arrays import Floats
+from gosta.sketches.bins import in_order
+from gosta.sketches.definition import Result, Sketch
+from gosta.statistics.definition import STATISTICS
+from gosta.statistics.intervals import Spread, interval_ends
+
+# Totals are converted to floats and multiplied a few times: far less than this is lost.
+FLOAT_ERROR = 1e-12
+SEED = 2016  # of further noise, so that the same totals give the same result everywhere
+PAIRS = 50  # of draws of noise and of its opposite, so that all but the bias cancels
+# Standard errors by which the bracket is widened: 2, and a tenth since they are estimated.
+REACH = 2.2
+# Beyond these there is too much noise for a value.
+MOST_UNDEFINED = 0.1  # share of the draws that give no value
+MOST_BIAS = 4.0  # in standard errors: a correction by more is a guess
+MOST_ERROR = 0.25  # share of the width of the statistic's bounds: the value can be anything
+# Standard error over the one that the middle half of the draws has: more is a quotient by almost nothing.
+MOST_TAIL = 2.0
+
+
+class StratumResult(NamedTuple):
+    """A statistic's value over all rows, or over those of one stratum."""
+
+    statistic: str  # as it was asked for, such as "auc" or "variance:age"
+    stratum: str  # such as "sex = f, ward = a"; "" for all rows
+    has_value: bool  # otherwise there are too few rows, or too much noise, and nothing below
+    value: tuple[float, ...]  # several for a curve, with labels
+    low: tuple[float, ...]  # the bracket: the value over the rows themselves is between these
+    high: tuple[float, ...]
+    # whether that is certain; not with noise, nor where the sketch itself is random
+    is_certified: bool
+    labels: tuple[str, ...]
+    rows: float
+    clipped: float  # rows with a value beyond the declared range, which counts as its end
+    # for the population of which the rows are a sample, and of the noise
+    standard_error: float | None
+    interval: tuple[float, float] | None  # from it, at the level that was asked for
+
+
+def no_result(statistic: str, stratum: str) -> StratumResult:
+    """Return the result where there is no value."""
+    return StratumResult(statistic, stratum, False, (), (), (), False, (), 0.0, 0.0, None, None)
+
+
+def stratum_result(
+    statistic: str,
+    stratum: str,
+    sketch: Sketch,
+    totals: Floats,
+    *,
+    min_cell: int,
+    noise: float,
+    level: float | None,
+    rounding: float,
+) -> StratumResult:
+    """Return the result of a statistic for the totals over all rows, or over those of one stratum.
+
+    `noise` is the variance of each total by noise, `rounding` the most by which a feature of a row
+    was changed. See `Layout.results` for the others.
+    """
+    rows, clipped = sketch.count(totals), sketch.clipped(totals)
+    if noise > 0:
+        sketch = sketch.with_noise(totals, noise)
+        result, errors = _noisy_result(sketch, totals, rounding)
+    elif has_small(sketch.groups_of(totals), min_cell):
+        return no_result(statistic, stratum)
+    else:
+        if sketch.shows_bins and min_cell > 1:
+            sketch, totals = sketch.merged(totals, min_cell)
+        result, errors = sketch.result(totals, rounding), np.zeros(1)
+    if result is None or not np.isfinite(result.value).all():
+        return no_result(statistic, stratum)
+    low, high = (np.clip(end, *sketch.bounds) for end in _padded(result))
+    values = np.clip(result.value, low, high)
+    error, interval = None, None
+    if len(values) == 1:
+        error, interval = _interval(sketch, totals, values, float(errors[0]), level)
+    # The bracket is for clipped values.
+    is_certified = result.is_certified and noise == 0 and clipped <= 0
+    if noise == 0 and 0 < clipped < min_cell:
+        clipped = float(min_cell)  # few rows must not show
+    return StratumResult(
+        statistic,
+        stratum,
+        has_value=True,
+        value=tuple(values.tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        is_certified=is_certified,
+        labels=result.labels,
+        rows=rows,
+        clipped=clipped,
+        standard_error=error,
+        interval=interval,
+    )
+
+
+def _interval(
+    sketch: Sketch, totals: Floats, value: Floats, noise_error: float, level: float | None
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Return the standard error of a value, and its interval at a level; None where there is none."""
+    spread = _spread(sketch, totals, noise_error)
+    if spread is None:
+        return None, None
+    error = float(spread.error[0])
+    if level is None:
+        return error, None
+    # Noise is symmetric on the scale of the value.
+    has_scale = sketch.name in STATISTICS and sketch.noise == 0
+    scale = STATISTICS[sketch.name].scale if has_scale else "plain"
+    ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, value), spread, level)
+    return error, (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
+
+
+def _noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Result | None, Floats]:
+    """Return the result of a sketch with noise, and its values' standard errors by it; None if there is too much noise."""
+    found = sketch.result(totals, rounding)
+    middle = np.array(found[:3])
+    if not middle.size or not np.isfinite(middle).all():
+        return None, np.zeros(1)
+    rng, draws = np.random.default_rng(SEED), []
+    for _ in range(PAIRS):
+        step = rng.normal(size=len(totals)) * np.sqrt(sketch.noise)
+        draws.append(
+            [sketch.result(totals + step, rounding)[:3], sketch.result(totals - step, rounding)[:3]]
+        )
+    pairs = np.array(draws)  # pairs × 2 × (value, low, high) × values
+    pairs = pairs[np.isfinite(pairs).all(axis=(1, 2, 3))]
+    if len(pairs) < (1 - MOST_UNDEFINED) * PAIRS:
+        return None, np.zeros(1)
+    values, bias = pairs[:, :, 0].reshape(-1, middle.shape[1]), pairs.mean(axis=(0, 1)) - middle
+    errors = values.std(axis=0, ddof=1)
+    is_too_much = (np.abs(bias[0]) > MOST_BIAS * errors + 1e-9 * np.abs(middle[0])).any()
+    is_too_much |= errors.mean() > MOST_ERROR * (sketch.bounds[1] - sketch.bounds[0])
+    if len(errors) == 1:
+        quarters = np.quantile(values, [0.25, 0.75])
+        is_too_much |= errors[0] * 1.35 > MOST_TAIL * (quarters[1] - quarters[0])
+        gradient = sketch.gradient(totals)  # that of all directions is better than that of some
+        if gradient is not None and np.isfinite(gradient).all():
+            errors = np.maximum(errors, np.sqrt(sketch.noise) * np.linalg.norm(gradient))
+    if is_too_much:
+        return None, np.zeros(1)
+    value, low, high = middle - bias
+    value = in_order(value, sketch.trend)
+    low, high = np.minimum(low, value) - REACH * errors, np.maximum(high, value) + REACH * errors
+    return sketch.finished(Result(value, low, high, False, found.labels), errors), errors
+
+
+def hidden_strata(groups: dict[int, Floats], min_cell: int) -> set[int]:
+    """Return the strata to hide, given the rows of their groups: small ones, and more of them, the smallest first.
+
+    What is hidden follows by subtraction from the result over all rows: so it is never one stratum, nor few rows.
+    """
+    ordered = sorted(
+        (k for k in groups if groups[k].sum() > 0), key=lambda k: float(groups[k].sum())
+    )
+    hidden = [k for k in ordered if has_small(groups[k], min_cell)]
+    for k in ordered:
+        is_few = len(hidden) == 1 or (
+            hidden and has_small(np.sum([groups[h] for h in hidden], axis=0), min_cell)
+        )
+        if is_few and k not in hidden:
+            hidden.append(k)
+    return set(hidden)
+
+
+def has_small(groups: Floats, min_cell: int) -> bool:
+    """Return whether a group has some rows, but fewer than `min_cell`."""
+    return bool(((groups > 0) & (groups < min_cell)).any())
+
+
+def _padded(found: Result) -> tuple[Floats, Floats]:
+    """Return the bracket with room for the rounding of floats."""
+    room = FLOAT_ERROR * np.maximum(np.abs(found.low), np.abs(found.high))
+    most = np.finfo(np.float64).max  # in place of infinity, which JSON does not know
+    return np.maximum(found.low - room, -most), np.minimum(found.high + room, most)
+
+
+def _spread(sketch: Sketch, totals: Floats, of_noise: float) -> Spread | None:
+    """Return how the value varies with the sample of rows and with noise, whose standard error is known."""
+    gradient = sketch.gradient(totals)
+    if gradient is None or not np.isfinite(gradient).all():
+        return None
+    sampling = max(sketch.sampling_variance(totals, gradient), 0.0)
+    variance = sampling + of_noise**2
+    if not np.isfinite(variance):
+        return None
+    degrees = sketch.degrees(totals, gradient) * (
+        (variance / sampling) ** 2 if sampling > 0 else np.inf
+    )
+    trials = sketch.groups_of(totals).min() if sketch.has_classes else sketch.count(totals) / 2
+    return Spread(
+        np.array([np.sqrt(variance)]), np.array([degrees]), np.array([max(float(trials), 1.0)])
+    )
