@@ -214,8 +214,7 @@ def without_weights(statistic: Statistic, x: Floats, kernel_options: Options) ->
     """Return a statistic over rows with weights as one whose kernel takes these as the last number of each row."""
     if not statistic.weights:
         return statistic
-    check = pairs.example if statistic.degree == 2 else triples.check_kernel
-    example = check(statistic, x[:, :-1], kernel_options)
+    example = pairs.example(statistic, x[:, :-1], kernel_options)
     return weighted(statistic, len(as_tuple(example)), isinstance(example, tuple | list))
 
 

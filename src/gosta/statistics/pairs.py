@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gosta.errors import GostaError, InputError, NumericalError
+from gosta.errors import DataError, GostaError, InputError, NumericalError
 from gosta.runtime import compiler, machine, progress
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Numbers, Options, Statistic, as_floats, as_tuple
@@ -126,83 +129,110 @@ def sum_of_squares(
 
 
 def example(statistic: Statistic, x: Floats, options: Options) -> Numbers:
-    """Return the kernel's value for one pair of rows: of different ones, if there are two."""
-    if len(x) > 1:
+    """Return the kernel's value for some rows: for different ones, if there are enough."""
+    if len(x) > 1 or statistic.degree > 2:
         return check_kernel(statistic, x, options)
     row = x[0].tolist()
     try:
         return statistic.kernel(row, row, **options)
     except Exception as error:  # a user's function can raise anything
-        raise InputError(
-            f"the kernel fails with {reason(error)}", remedy=ALLOWED, statistic=statistic.name
-        ) from error
+        raise _kernel_error(statistic, error) from error
 
 
 def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
-    """Call the kernel on some pairs of different rows, in both orders, and return one result as an example."""
-    pairs = _sample_pairs(x)
-    rows = {i: x[i].tolist() for pair in pairs for i in pair}
-
-    def numbers(i: int, j: int) -> tuple[float, ...]:
-        return as_floats(statistic.kernel(rows[i], rows[j], **options))
-
+    """Call the kernel on some pairs or triples of rows, in all orders; return one result."""
+    if statistic.degree > 2 and len(x) < 3:
+        raise DataError(f"{statistic.name} needs at least three rows, there are {len(x)}")
+    chosen = sample_tuples(x, statistic.degree)
     try:
-        example = statistic.kernel(*(rows[i] for i in pairs[0]), **options)
-        forward, backward = ([numbers(*pair[::step]) for pair in pairs] for step in (1, -1))
+        rows = [[x[i].tolist() for i in places] for places in chosen]
+        example = statistic.kernel(*rows[0], **options)
+        results = [
+            [as_floats(statistic.kernel(*order, **options)) for order in permutations(each)]
+            for each in rows
+        ]
     except Exception as error:  # a user's function can raise anything
-        raise InputError(
-            f"the kernel fails with {reason(error)}", remedy=ALLOWED, statistic=statistic.name
-        ) from error
-    widths = {len(h) for h in [*forward, *backward]}
+        raise _kernel_error(statistic, error) from error
+    widths = {len(h) for orders in results for h in orders}
     if len(widths) > 1 or widths == {0}:
         raise InputError(
             f"the kernel must always return the same count of numbers, not {widths}",
             statistic=statistic.name,
         )
-    tolerance = 1e-12 * max((abs(v) for h in forward for v in h if np.isfinite(v)), default=0.0)
-    for (i, j), one, other in zip(pairs, forward, backward, strict=True):
-        if statistic.local is None and not np.allclose(
-            one, other, rtol=1e-9, atol=tolerance, equal_nan=True
-        ):
-            raise InputError(
-                f"{statistic.name} is not symmetric: the kernel is {show(one)} for rows {i + 1} and {j + 1}, and "
-                f"{show(other)} for rows {j + 1} and {i + 1}; write a kernel that does not depend on the order"
-            )
+    finite = (abs(v) for orders in results for h in orders for v in h if np.isfinite(v))
+    tolerance = 1e-12 * max(finite, default=0.0)
+    for places, orders in zip(chosen, results, strict=True):
+        for other in orders[1:] if statistic.local is None else ():
+            if not np.allclose(orders[0], other, rtol=1e-9, atol=tolerance, equal_nan=True):
+                raise InputError(
+                    f"{statistic.name} is not symmetric: the kernel is {show(orders[0])} for rows "
+                    f"{_row_words(places)}, and {show(other)} {_order_words(places)}",
+                    remedy="write a kernel that does not depend on the order",
+                )
     return example
 
 
+def _kernel_error(statistic: Statistic, error: Exception) -> InputError:
+    hint = ALLOWED
+    if statistic.degree > 2:
+        third = list(inspect.signature(statistic.kernel).parameters)[2]
+        hint += f"; a parameter without default, {third}, is a third row"
+    return InputError(
+        f"the kernel fails with {reason(error)}", remedy=hint, statistic=statistic.name
+    )
+
+
+def _row_words(places: Sequence[int]) -> str:
+    *first, last = (str(place + 1) for place in places)
+    return f"{', '.join(first)} and {last}"
+
+
+def _order_words(places: Sequence[int]) -> str:
+    return f"for rows {_row_words(places[::-1])}" if len(places) == 2 else "in another order"
+
+
+def sample_tuples(x: Floats, degree: int) -> list[list[int]]:
+    """Return the numbers of some pairs or triples of different rows.
+
+    They are at random, and with the extreme values of a column.
+    """
+    tuples = _sample_pairs(x) if degree == 2 else _sample_triples(x)
+    return [places for places in tuples if len(set(places)) == degree]
+
+
 def _sample_pairs(x: Floats) -> list[list[int]]:
-    """Return the numbers of some pairs of different rows: at random, and with the extreme values of a column."""
     n = len(x)
     i, gap = np.random.default_rng(0).integers([0, 1], [[n, n]] * 64).T
     pairs: list[list[int]] = np.column_stack([i, (i + gap) % n]).tolist()
-    for low, next_low, next_high, high in extreme_rows(x):
+    for low, next_low, next_high, high in _extreme_rows(x):
         pairs += [[low, high], [low, next_low], [next_high, high]]
-    return [pair for pair in pairs if pair[0] != pair[1]]
+    return pairs
 
 
-def extreme_rows(x: Floats) -> list[tuple[int, int, int, int]]:
-    """Return for some columns the rows with the lowest, the next, the last but one and the highest value."""
-    found = []
+def _sample_triples(x: Floats) -> list[list[int]]:
+    rng = np.random.default_rng(0)
+    triples: list[list[int]] = [rng.choice(len(x), 3, replace=False).tolist() for _ in range(16)]
+    for low, next_low, next_high, high in _extreme_rows(x):
+        triples += [[low, next_high, high], [low, next_low, high]]
+    return triples
+
+
+def _extreme_rows(x: Floats) -> list[tuple[int, int, int, int]]:
+    """Return rows with the lowest, the next, the last but one and the highest value of columns."""
+    extremes = []
     for column in x.T[:MOST_EXTREME_COLUMNS]:
         last = len(column) - 1
-        order = np.argpartition(column, sorted({0, min(1, last), max(last - 1, 0), last}))
-        found.append(
-            (
-                int(order[0]),
-                int(order[min(1, last)]),
-                int(order[max(last - 1, 0)]),
-                int(order[last]),
-            )
-        )
-    return found
+        places = (0, min(1, last), max(last - 1, 0), last)
+        order = np.argpartition(column, sorted(set(places))).tolist()
+        extremes.append((order[places[0]], order[places[1]], order[places[2]], order[places[3]]))
+    return extremes
 
 
 def _compare_with_python(
     statistic: Statistic, x: Floats, options: Options, compiled: Callable[[Floats], Floats]
 ) -> None:
     """Raise `InputError` unless the compiled kernel agrees with Python on some pairs: whole numbers can overflow."""
-    pairs = _sample_pairs(x)
+    pairs = sample_tuples(x, 2)
     plain = np.array(
         [as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs]
     )
@@ -313,21 +343,34 @@ def _blocks(
     n, d = x.shape
     loops = make_loops(statistic, x, example, n * (n - 1) // 2 if is_symmetric else n * n, work)
     check(loops)
-    cores = machine.available_cores()
     # The height does not depend on the cores: sums are rounded block by block.
     height = max(1, min(NUMBERS_PER_BLOCK // (n * d), n // 32))
+    spans = ((first, min(n, first + height)) for first in range(0, n, height))
+    with progress.bar(f"{statistic.name}, {n * (n - 1) // 2:,} pairs", n * n) as advance:
+        for start, stop, block in in_order(statistic, spans, partial(work, loops)):
+            yield start, stop, block
+            advance((stop - start) * (2 * n - start - stop if is_symmetric else n))
+
+
+def in_order(
+    statistic: Statistic, spans: Iterable[tuple[int, int]], work: Callable[[int, int], Result]
+) -> Iterator[tuple[int, int, Result]]:
+    """Work on blocks of rows on all cores; yield the results in the order of the blocks."""
+    most = 2 * machine.available_cores()
     pending: deque[tuple[int, int, Future[Result]]] = deque()
-    title = f"{statistic.name}, {n * (n - 1) // 2:,} pairs"
-    with progress.bar(title, n * n) as advance, ThreadPoolExecutor(cores) as pool:
+
+    def first_result() -> tuple[int, int, Result]:
+        start, stop, future = pending.popleft()
+        return start, stop, call_kernel(statistic, future.result)
+
+    with ThreadPoolExecutor(most // 2) as pool:
         try:
-            for first in range(0, n + height * 2 * cores, height):
-                if first < n:
-                    last = min(n, first + height)
-                    pending.append((first, last, pool.submit(work, loops, first, last)))
-                if len(pending) >= 2 * cores or (pending and first >= n):
-                    start, stop, future = pending.popleft()
-                    yield start, stop, call_kernel(statistic, future.result)
-                    advance((stop - start) * (2 * n - start - stop if is_symmetric else n))
+            for start, stop in spans:
+                pending.append((start, stop, pool.submit(work, start, stop)))
+                if len(pending) >= most:
+                    yield first_result()
+            while pending:
+                yield first_result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

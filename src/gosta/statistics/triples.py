@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import permutations
+from collections.abc import Iterator
+from functools import partial
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
-from gosta.errors import DataError, InputError, NumericalError
+from gosta.errors import InputError, NumericalError
 from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats, Integers
-from gosta.statistics.definition import Numbers, Options, Statistic, as_floats, as_tuple
+from gosta.statistics.definition import Options, Statistic, as_floats, as_tuple
 from gosta.statistics.pairs import (
-    ALLOWED,
     Loops,
     call_kernel,
-    extreme_rows,
+    check_kernel,
+    in_order,
     make_loops,
-    reason,
-    show,
+    sample_tuples,
 )
 
 MOST_TRIPLES = 10**11  # that are computed one by one
@@ -66,35 +63,27 @@ def row_sums(statistic: Statistic, x: Floats, options: Options) -> Floats:
 
     loops = make_loops(statistic, x, example, total, work)
     _compare_with_python(statistic, x, options, loops)
-    sums, pending = np.zeros((n, width)), deque[tuple[int, int, Future[Floats]]]()
-    cores = machine.available_cores()
-    with (
-        progress.bar(f"{statistic.name}, {total:,} triples", total) as advance,
-        ThreadPoolExecutor(cores) as pool,
-    ):
-        try:
-            first = 0
-            while first < n or pending:
-                if first < n:
-                    last = _end_of_block(n, first)
-                    pending.append((first, last, pool.submit(work, loops, first, last)))
-                    first = last
-                if len(pending) >= 2 * cores or first >= n:
-                    start, stop, future = pending.popleft()
-                    sums[start:] += call_kernel(statistic, future.result)
-                    advance(comb(n - start, 3) - comb(n - stop, 3))
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    sums = np.zeros((n, width))
+    with progress.bar(f"{statistic.name}, {total:,} triples", total) as advance:
+        for start, stop, block in in_order(statistic, _blocks(n), partial(work, loops)):
+            sums[start:] += block
+            advance(comb(n - start, 3) - comb(n - stop, 3))
     _require_finite(statistic, sums)
     return sums
 
 
-def _end_of_block(n: int, first: int) -> int:
-    """Return the row before which a block ends: sums are rounded block by block, whatever the number of cores."""
-    last = first + 1
-    while last < n and comb(n - first, 3) - comb(n - last - 1, 3) <= TRIPLES_PER_BLOCK:
-        last += 1
-    return last
+def _blocks(n: int) -> Iterator[tuple[int, int]]:
+    """Yield the first row of each block, and the row before which it ends.
+
+    They do not depend on the number of cores: sums are rounded block by block.
+    """
+    first = 0
+    while first < n:
+        last = first + 1
+        while last < n and comb(n - first, 3) - comb(n - last - 1, 3) <= TRIPLES_PER_BLOCK:
+            last += 1
+        yield first, last
+        first = last
 
 
 def draw(statistic: Statistic, x: Floats, options: Options, sampling: Sampling) -> Sample:
@@ -139,57 +128,9 @@ def variance_of_rows(psi: Floats, rows: Integers, n: int) -> float:
     return max(float(products.mean()), 0.0) if known.any() else np.inf
 
 
-def check_kernel(statistic: Statistic, x: Floats, options: Options) -> Numbers:
-    """Call the kernel on some triples of different rows, in all orders, and return one result as an example."""
-    if len(x) < 3:
-        raise DataError(f"{statistic.name} needs at least three rows, there are {len(x)}")
-    example, found = None, []
-    try:
-        for triple in _some_triples(x):
-            rows = [x[i].tolist() for i in triple]
-            example = statistic.kernel(*rows, **options) if example is None else example
-            found.append(
-                [as_floats(statistic.kernel(*order, **options)) for order in permutations(rows)]
-            )
-    except Exception as error:  # a user's function can raise anything
-        third = list(inspect.signature(statistic.kernel).parameters)[2]
-        hint = f"{ALLOWED}; a parameter without default, {third}, is a third row"
-        raise InputError(
-            f"the kernel fails with {reason(error)}", remedy=hint, statistic=statistic.name
-        ) from error
-    widths = {len(h) for orders in found for h in orders}
-    if len(widths) > 1 or widths == {0}:
-        raise InputError(
-            f"the kernel must always return the same count of numbers, not {widths}",
-            statistic=statistic.name,
-        )
-    tolerance = 1e-12 * max(
-        (abs(v) for orders in found for h in orders for v in h if np.isfinite(v)), default=0.0
-    )
-    for triple, orders in zip(_some_triples(x), found, strict=True):
-        for other in orders[1:]:
-            if not np.allclose(orders[0], other, rtol=1e-9, atol=tolerance, equal_nan=True):
-                i, j, k = (row + 1 for row in triple)
-                raise InputError(
-                    f"{statistic.name} is not symmetric: the kernel is {show(orders[0])} for rows {i}, {j} and {k}, "
-                    f"and {show(other)} in another order; write a kernel that does not depend on the order"
-                )
-    assert example is not None
-    return example
-
-
-def _some_triples(x: Floats) -> list[list[int]]:
-    """Return the numbers of some triples of different rows: at random, and with the extreme values of a column."""
-    rng = np.random.default_rng(0)
-    found = [rng.choice(len(x), 3, replace=False).tolist() for _ in range(16)]
-    for low, next_low, next_high, high in extreme_rows(x):
-        found += [[low, next_high, high], [low, next_low, high]]
-    return [triple for triple in found if len(set(triple)) == 3]
-
-
 def _compare_with_python(statistic: Statistic, x: Floats, options: Options, loops: Loops) -> None:
     """Raise `InputError` unless the compiled kernel agrees with Python on some triples: whole numbers can overflow."""
-    index = _some_triples(x)
+    index = sample_tuples(x, 3)
     plain = np.array(
         [as_floats(statistic.kernel(*x[triple].tolist(), **options)) for triple in index]
     )
