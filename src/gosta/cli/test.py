@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from math import isfinite
 from typing import Annotated
 
 from gosta.cli import options
-from gosta.views import terminal
 
 
 def test(
@@ -34,9 +32,8 @@ def test(
     as_json: options.Json = False,
 ) -> None:
     """Test a hypothesis: two AUCs (DeLong), ranks, survival, or any distribution by permutations."""
-    from gosta.significance.definition import Settings, describe, find_test
+    from gosta.significance.definition import Settings, find_test
     from gosta.significance.test import run_test
-    from gosta.statistics import assumptions
 
     find_test(statistic)  # before the data are read
     confidence = options.fraction("level", level, options.LEVEL)
@@ -44,24 +41,7 @@ def test(
     selected = rows.select(rows.load(data))
     settings = Settings(rows.statistic_options(option), confidence, permutations, seed, alternative)
     result = run_test(selected, statistic, by, settings)
-    if not as_json:
-        print(
-            f"test of {statistic} in {data}",
-            terminal.definitions(describe(result).items()),
-            sep="\n",
-        )
-        lines = assumptions.text(result.assumed, selected.has_selected_columns)
-        for line in [
-            *(f"  {line}" for line in lines),
-            *(f"warning: {one}" for one in result.warnings),
-        ]:
-            print(terminal.printable(line))
+    if as_json:
+        print(json.dumps({"data": data, **result.to_dict()}))
         return
-    record = {"data": data, **result._asdict(), "assumed": dict(result.assumed)}
-    if result.effect is not None:
-        found = {
-            k: getattr(result.effect, k)
-            for k in ("value", "low", "high", "standard_error", "level")
-        }
-        record["effect"] = {k: v if isfinite(v) else None for k, v in found.items()}
-    print(json.dumps(record))
+    print(f"test of {statistic} in {data}", result.text(selected.has_selected_columns), sep="\n")

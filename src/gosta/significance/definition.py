@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
+from gosta.statistics import assumptions
 from gosta.statistics.definition import Options
 from gosta.statistics.estimate import Estimate
-from gosta.views import html, numbers
+from gosta.views import html, numbers, terminal
 
 
 class HypothesisTest(NamedTuple):
@@ -40,25 +41,41 @@ class HypothesisTest(NamedTuple):
     warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
     def _repr_html_(self) -> str:
-        return html.table(describe(self).items(), caption=f"Test: {self.test}")
+        return html.table(self._lines().items(), caption=f"Test: {self.test}")
 
+    def text(self, has_selected_columns: bool = False) -> str:
+        """Return the values, the effect, the p-value and what was assumed, in lines.
 
-def describe(result: HypothesisTest) -> dict[str, str]:
-    """Return the lines of a table that shows a result."""
-    lines = {name: numbers.number(value) for name, value in result.values.items()}
-    if result.effect is not None:
-        found = result.effect
-        lines[result.effect_name] = numbers.number(found.value)
-        lines[f"{numbers.percent(found.level, 'g')} interval"] = numbers.interval(
-            found.low, found.high
+        Columns that were left out are named unless the user selected those to take.
+        """
+        assumed = assumptions.text(self.assumed, has_selected_columns)
+        lines = [f"  {line}" for line in assumed] + [f"warning: {line}" for line in self.warnings]
+        return "\n".join(
+            [terminal.definitions(self._lines().items()), *map(terminal.printable, lines)]
         )
-    lines |= {
-        "statistic": numbers.number(result.statistic),
-        "p-value": numbers.number(result.p_value),
-    }
-    if result.alternative != "two-sided":
-        lines["alternative"] = result.alternative
-    return lines | {"rows": numbers.count(result.n), "method": result.method}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values, as the command line prints it with ``--json``."""
+        record = self._asdict() | {"assumed": dict(self.assumed)}
+        if self.effect is not None:
+            names = ("value", "low", "high", "standard_error", "level")
+            numbers_of = {name: getattr(self.effect, name) for name in names}
+            record["effect"] = {k: v if isfinite(v) else None for k, v in numbers_of.items()}
+        return record
+
+    def _lines(self) -> dict[str, str]:
+        """Return the lines of a table that shows it."""
+        lines = {name: numbers.number(value) for name, value in self.values.items()}
+        effect = self.effect
+        if effect is not None:
+            lines[self.effect_name] = numbers.number(effect.value)
+            title = f"{numbers.percent(effect.level, 'g')} interval"
+            lines[title] = numbers.interval(effect.low, effect.high)
+        lines["statistic"] = numbers.number(self.statistic)
+        lines["p-value"] = numbers.number(self.p_value)
+        if self.alternative != "two-sided":
+            lines["alternative"] = self.alternative
+        return lines | {"rows": numbers.count(self.n), "method": self.method}
 
 
 class Settings(NamedTuple):

@@ -49,13 +49,13 @@ class Bins(NamedTuple):
     strata: Mapping[str, tuple[str | int | float, ...]] = {}
 
 
-class _Wish(NamedTuple):
+class _Request(NamedTuple):
     """One statistic that was asked for, with all that its sketch needs but edges."""
 
     title: str
-    made: type[Sketch]
+    sketch_class: type[Sketch]
     columns: tuple[str, ...]
-    # of the numbers of an encoded row that have an axis; of the columns, or "score"
+    # Names of the numbers of an encoded row that have an axis: of the columns, or "score".
     names: tuple[str, ...]
     encode_options: dict[str, Any]
     options: Options
@@ -79,117 +79,140 @@ def make_layout(
 
     With `data`, all rows in one place, what is not declared (columns, ranges, classes, strata) is taken from them.
     """
-    given = dict(options or {})
+    all_options = dict(options or {})
     if data is not None:
         data = data.select(None, label, score if not columns else None)
         label = data.label
         if classes:
             data = replace(data, declared_classes=tuple(classes))
     known: set[str] = set()
-    wishes = []
-    for wanted in parse_references(statistics):
-        made = find_sketch(wanted.name)
-        known |= option_names(made)
-        own = wanted.columns or tuple(columns)
-        with naming(wanted.title):
-            wishes.append(
-                _wish(wanted.title, made, own, label, score, classes, given, settings, data)
+    requests = []
+    for reference in parse_references(statistics):
+        sketch_class = find_sketch(reference.name)
+        known |= option_names(sketch_class)
+        chosen = reference.columns or tuple(columns)
+        with naming(reference.title):
+            requests.append(
+                _request(
+                    reference.title,
+                    sketch_class,
+                    chosen,
+                    label,
+                    score,
+                    classes,
+                    all_options,
+                    settings,
+                    data,
+                )
             )
-    for option in given:
+    for option in all_options:
         if option not in known:
             raise InputError(
                 f"{statistics} has no option {option!r}",
                 remedy=f"options are: {', '.join(sorted(known)) or 'none'}",
             )
-    if not classes and data is not None and any(wish.has_label for wish in wishes):
+    if not classes and data is not None and any(request.has_label for request in requests):
         classes = data.class_codes()[1]
     frame = Layout((), label, tuple(classes), _levels(settings, data))
-    # also where edges are found: of the same size
-    final = _check(_final(wishes, settings, frame, {}), settings)
-    wanted_edges = _axes_to_find(wishes, settings, final) if settings.find_edges else {}
-    if not wanted_edges:
+    # Also where edges are found, whose layout has the same size.
+    final = _check(_final(requests, settings, frame, {}), settings)
+    edge_parts = _axes_to_find(requests, settings, final) if settings.find_edges else {}
+    if not edge_parts:
         return final
-    found = partial(_second_round, wishes, settings, frame, wanted_edges)
-    return _check(Layout(tuple(wanted_edges.values()), next_round=found, rows=final), settings)
+    next_round = partial(_second_round, requests, settings, frame, edge_parts)
+    return _check(Layout(tuple(edge_parts.values()), next_round=next_round, rows=final), settings)
 
 
-def _wish(
+def _request(
     title: str,
-    made: type[Sketch],
-    wanted: tuple[str, ...],
+    sketch_class: type[Sketch],
+    chosen: tuple[str, ...],
     label: str | None,
     score: str | None,
     classes: Sequence[Any],
-    given: Options,
+    all_options: Options,
     settings: BinSettings,
     data: Data | None,
-) -> _Wish:
-    encode_options = {k: given.get(k, v) for k, v in _encode_options(made).items()}
-    has_label = made.reads_label(encode_options)
+) -> _Request:
+    """Return what is asked for, completed by what the rows say if these are at hand."""
+    encode_options = {k: all_options.get(k, v) for k, v in _encode_options(sketch_class).items()}
+    has_label = sketch_class.reads_label(encode_options)
     x: Floats | None = None
     if data is None:
-        names = _declared_columns(made, wanted, score)
+        names = _declared_columns(sketch_class, chosen, score)
         if has_label and label is None:
             raise InputError("label is missing: name the column of classes (--label)")
         if has_label and len(classes) < 2:
             raise InputError(
                 f"classes = {list(classes)!r}: declare all classes in order (--classes no,yes)"
             )
-        encode_options = made.fixed_options(encode_options, None)
+        encode_options = sketch_class.fixed_options(encode_options, None)
     else:
-        selected, log = data.select(wanted or None).logged()
-        encode_options = made.fixed_options(encode_options, selected)
-        x = np.asarray(made.encode(selected, **encode_options))
-        names = tuple(name for name in log.columns if name != selected.label or name in wanted)
+        selected, log = data.select(chosen or None).logged()
+        encode_options = sketch_class.fixed_options(encode_options, selected)
+        x = np.asarray(sketch_class.encode(selected, **encode_options))
+        names = tuple(name for name in log.columns if name != selected.label or name in chosen)
         classes = selected.class_codes()[1] if has_label else ()
     axis_names = names
-    if made.roles == ("score",) and len(names) > 1:
+    if sketch_class.roles == ("score",) and len(names) > 1:
         axis_names = ("score",)  # that is computed from several columns of rows in one place
     ranges = {
-        name: _range(name, role, made, settings, None if x is None else x[:, k])
-        for k, (name, role) in enumerate(zip(axis_names, made.roles or axis_names, strict=True))
+        name: _range(name, role, sketch_class, settings, None if x is None else x[:, k])
+        for k, (name, role) in enumerate(
+            zip(axis_names, sketch_class.roles or axis_names, strict=True)
+        )
     }
     if has_label and len(classes) > 2 and encode_options.get("positive", "") is None:
         shown = ", ".join(map(str, classes))
         remedy = "name the one to set against the rest with positive=... (--positive ...)"
         raise InputError(f"needs two classes, {len(classes)} are declared ({shown})", remedy=remedy)
-    number = made.class_count(encode_options, classes)
-    return _Wish(title, made, names, axis_names, encode_options, given, number, has_label, ranges)
+    class_count = sketch_class.class_count(encode_options, classes)
+    return _Request(
+        title,
+        sketch_class,
+        names,
+        axis_names,
+        encode_options,
+        all_options,
+        class_count,
+        has_label,
+        ranges,
+    )
 
 
-def option_names(made: type[Sketch]) -> set[str]:
+def option_names(sketch_class: type[Sketch]) -> set[str]:
     """Return the names of all options of a sketch."""
-    return _encode_options(made).keys() | made.defaults.keys()
+    return _encode_options(sketch_class).keys() | sketch_class.defaults.keys()
 
 
-def _encode_options(made: type[Sketch]) -> dict[str, Any]:
-    parameters = list(inspect.signature(made.encode).parameters.values())[1:]
+def _encode_options(sketch_class: type[Sketch]) -> dict[str, Any]:
+    parameters = list(inspect.signature(sketch_class.encode).parameters.values())[1:]
     return {p.name: p.default for p in parameters}
 
 
 def _declared_columns(
-    made: type[Sketch], wanted: tuple[str, ...], score: str | None
+    sketch_class: type[Sketch], chosen: tuple[str, ...], score: str | None
 ) -> tuple[str, ...]:
     """Return the columns of a statistic where no data are at hand."""
-    roles = made.roles
+    roles = sketch_class.roles
     if not roles:
-        if not wanted:
+        if not chosen:
             raise InputError("columns are missing: name those to use (--columns age,risk)")
-        return wanted
-    if not wanted:
+        return chosen
+    if not chosen:
         names = tuple(score or role if role == "score" else role for role in roles)
         if roles == ("score",) and score is None:
             raise InputError("score is missing: name the column of scores (--score)")
         return names
-    if len(wanted) != len(roles):
+    if len(chosen) != len(roles):
         raise InputError(
-            f"columns = {','.join(wanted)}: needs {len(roles)}, for {', '.join(roles)} (--columns)"
+            f"columns = {','.join(chosen)}: needs {len(roles)}, for {', '.join(roles)} (--columns)"
         )
-    return wanted
+    return chosen
 
 
 def _range(
-    name: str, role: str, made: type[Sketch], settings: BinSettings, values: Floats | None
+    name: str, role: str, sketch_class: type[Sketch], settings: BinSettings, values: Floats | None
 ) -> tuple[float, float]:
     """Return the lowest and highest value of a column: declared, or those of its edges, or those of the rows."""
     edges = settings.edges.get(name)
@@ -199,9 +222,9 @@ def _range(
         raise InputError(
             f"edges of {name!r} = {_list(edges)}: give finite numbers in increasing order"
         )
-    found = settings.ranges.get(name, settings.ranges.get(""))
-    if found is not None:
-        low, high = map(float, found)
+    declared = settings.ranges.get(name, settings.ranges.get(""))
+    if declared is not None:
+        low, high = map(float, declared)
         if not (np.isfinite([low, high]).all() and 0 < high - low < np.inf):
             raise InputError(
                 f"range of {name!r} = {low:g}:{high:g}: the first must be less than the second"
@@ -211,9 +234,9 @@ def _range(
                 f"edges of {name!r} = {_list(edges)} must lie within its range {low:g}:{high:g}"
             )
         return low, high
-    if role == "event" or not (made.needs_range or made.is_binned):
+    if role == "event" or not (sketch_class.needs_range or sketch_class.is_binned):
         return -np.inf, np.inf
-    if edges is not None and not made.needs_range:
+    if edges is not None and not sketch_class.needs_range:
         return edges[0] - 1.0, edges[-1] + 1.0
     if values is None:
         raise InputError(f"the range of {name!r} is missing: declare it (--range {name}=0:1)")
@@ -232,7 +255,7 @@ def _list(edges: Iterable[float]) -> str:
 
 def _levels(settings: BinSettings, data: Data | None) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """Return the columns of strata and their values."""
-    found = []
+    columns = []
     for column, values in settings.strata.items():
         levels = tuple(values)
         if not levels and data is not None:
@@ -241,15 +264,19 @@ def _levels(settings: BinSettings, data: Data | None) -> tuple[tuple[str, tuple[
             raise InputError(
                 f"strata = {column}: declare its values for all sites (--strata {column}=a:b)"
             )
-        found.append((column, levels))
-    return tuple(found)
+        columns.append((column, levels))
+    return tuple(columns)
 
 
 def _axis(
-    wish: _Wish, name: str, role: str, settings: BinSettings, found: Mapping[str, tuple[float, ...]]
+    request: _Request,
+    name: str,
+    role: str,
+    settings: BinSettings,
+    found_edges: Mapping[str, tuple[float, ...]],
 ) -> Axis:
-    low, high = wish.ranges[name]
-    if not wish.made.is_binned or role == "event" or not np.isfinite(low):
+    low, high = request.ranges[name]
+    if not request.sketch_class.is_binned or role == "event" or not np.isfinite(low):
         return Axis(name, low, high)
     if name in settings.edges:
         return Axis(name, low, high, tuple(map(float, settings.edges[name])))
@@ -257,7 +284,7 @@ def _axis(
         name,
         low,
         high,
-        found[name] if name in found else equal_edges(low, high, settings.bins),
+        found_edges[name] if name in found_edges else equal_edges(low, high, settings.bins),
         True,
     )
 
@@ -269,34 +296,38 @@ def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
 
 
 def _final(
-    wishes: Sequence[_Wish],
+    requests: Sequence[_Request],
     settings: BinSettings,
     frame: Layout,
-    found: Mapping[str, tuple[float, ...]],
+    found_edges: Mapping[str, tuple[float, ...]],
 ) -> Layout:
     """Return the layout whose sums give the statistics."""
     parts = []
-    for wish in wishes:
-        roles = wish.made.roles or wish.names
+    for request in requests:
+        roles = request.sketch_class.roles or request.names
         axes = [
-            _axis(wish, name, role, settings, found)
-            for name, role in zip(wish.names, roles, strict=True)
+            _axis(request, name, role, settings, found_edges)
+            for name, role in zip(request.names, roles, strict=True)
         ]
-        sketch = wish.made(axes, wish.classes, wish.options)
-        parts.append(Part(wish.title, sketch, wish.columns, wish.encode_options, wish.has_label))
+        sketch = request.sketch_class(axes, request.classes, request.options)
+        parts.append(
+            Part(request.title, sketch, request.columns, request.encode_options, request.has_label)
+        )
     return replace(frame, parts=tuple(parts))
 
 
-def _axes_to_find(wishes: Sequence[_Wish], settings: BinSettings, final: Layout) -> dict[str, Part]:
+def _axes_to_find(
+    requests: Sequence[_Request], settings: BinSettings, final: Layout
+) -> dict[str, Part]:
     """Return the sums of the first round: a histogram of each column that has no declared edges."""
     parts: dict[str, Part] = {}
-    for wish, part in zip(wishes, final.parts, strict=True):
+    for request, part in zip(requests, final.parts, strict=True):
         for k, (name, role) in enumerate(
-            zip(wish.names, wish.made.roles or wish.names, strict=True)
+            zip(request.names, request.sketch_class.roles or request.names, strict=True)
         ):
-            low, high = wish.ranges[name]
+            low, high = request.ranges[name]
             if (
-                wish.made.finds_edges
+                request.sketch_class.finds_edges
                 and role != "event"
                 and name not in settings.edges
                 and name not in parts
@@ -307,18 +338,18 @@ def _axes_to_find(wishes: Sequence[_Wish], settings: BinSettings, final: Layout)
 
 
 def _second_round(
-    wishes: Sequence[_Wish],
+    requests: Sequence[_Request],
     settings: BinSettings,
     frame: Layout,
     first: Mapping[str, Part],
     totals: Floats,
 ) -> Layout:
-    found, start = {}, 0
+    found_edges, start = {}, 0
     for name, part in first.items():
         axis = part.sketch.axes[0]
-        found[name] = quantile_edges(axis, totals[start : start + axis.bins], settings.bins)
+        found_edges[name] = quantile_edges(axis, totals[start : start + axis.bins], settings.bins)
         start += axis.bins
-    return _final(wishes, settings, frame, found)
+    return _final(requests, settings, frame, found_edges)
 
 
 def _check(layout: Layout, settings: BinSettings) -> Layout:
