@@ -148,6 +148,14 @@ def test_tests_lie_as_the_rooms_do() -> None:
         assert folder.parts[0] in BESIDE_ROOMS or (SOURCE / folder).is_dir(), path
 
 
+def test_the_page_of_the_design_names_files_that_exist() -> None:
+    text = (ROOT / "docs" / "explanation" / "design.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_/]+/[a-z_*]+\.(?:py|js))`", text))
+    assert len(named) > 30
+    places = [ROOT, SOURCE]
+    assert [name for name in named if not any(list(place.glob(name)) for place in places)] == []
+
+
 def test_public_names() -> None:
     errors = [
         "ClusterError",
