@@ -46,7 +46,8 @@ NETWORKS = [
     ("star", 1000, 100, 200),
     ("barabasi-albert", 1000, 100, 200),
 ]
-# Other sizes, families and data than those on which the formulas were tried while they were derived. Rows are shuffled.
+# Other sizes, families and data than those on which the formulas were tried while they were
+# derived. Rows are shuffled.
 FAST = [
     ("complete", 60),
     ("watts-strogatz", 100),
@@ -198,7 +199,8 @@ def compare_predictions(
 ) -> None:
     """Print and check predictions; other networks and data than usual have shuffled rows, and need not be within."""
     print(
-        f"{title}: exchanges that a node takes part in until the error is 10 %, 5 %, 1 %, simulated / predicted;"
+        f"{title}: exchanges that a node takes part in until the error is 10 %, 5 %, 1 %, "
+        "simulated / predicted;"
     )
     print(f"predicted / simulated error where the simulated one is below {100 * LARGE_ERROR:g} %")
     for protocol, runs in PROTOCOLS.items():
@@ -214,7 +216,8 @@ def compare_predictions(
                 print_comparison(f"{subject[0]} {subject[1]} {network[0]}{size}", found)
         within = sum(factor < MOST_FACTOR for factor in factors)
         print(
-            f"  within a factor of {MOST_FACTOR:g}: {within} of {len(factors)}; worst {max(factors):.2f}",
+            f"  within a factor of {MOST_FACTOR:g}: {within} of {len(factors)}; worst "
+            f"{max(factors):.2f}",
             flush=True,
         )
         assert within == len(factors) or is_other, factors
@@ -223,7 +226,8 @@ def compare_predictions(
 def compare_expectations(runs: int) -> None:
     """Compare the recursion for GoSta-async with the mean over many runs, on small graphs with skewed data."""
     print(
-        f"expectation of gosta-async, off the mean over {runs} runs at the worst node, relative to the value"
+        f"expectation of gosta-async, off the mean over {runs} runs at the worst node, relative to "
+        "the value"
     )
     for n in (6, 10, 20):
         rows = np.random.default_rng(1).gamma(0.3, 1, n)

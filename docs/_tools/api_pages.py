@@ -1,4 +1,4 @@
-"""Pages of public names: fields are described by the comments beside them, and types link to their pages."""
+"""Pages of public names: comments describe fields, and types link to their pages."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def _skip(
 def _resolve(
     app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.TextElement
 ) -> nodes.Node | None:
-    """Resolve the full name of a public object to its page; show other names, also those in backticks, as they are."""
+    """Resolve the full name of a public object to its page.
+
+    Other names, also those in backticks, are shown as they are.
+    """
     if node.get("refdomain") != "py":
         return None
     homes = {

@@ -1,6 +1,9 @@
-"""Check the built pages: every link, anchor and image inside the site exists, and no page loads anything from the web.
+"""Check the built pages: every link, anchor and image inside the site exists.
 
-Sphinx warns of references that it cannot resolve; this also sees what is written in HTML, templates and notebooks.
+No page loads anything from the web.
+
+Sphinx warns of references that it cannot resolve; this also sees what is written in HTML, templates
+and notebooks.
 """
 
 from __future__ import annotations

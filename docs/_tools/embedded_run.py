@@ -1,4 +1,7 @@
-"""Write the page of a run, which the home page shows: 400 nodes that agree on an AUC, to be played in the browser."""
+"""Write the page of a run, which the home page shows.
+
+400 nodes agree on an AUC; the run is played in the browser.
+"""
 
 from __future__ import annotations
 

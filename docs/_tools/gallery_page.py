@@ -1,4 +1,7 @@
-"""Write docs/reference/gallery.md and its images from what `gosta reproduce` made. Run with: make gallery"""
+"""Write docs/reference/gallery.md and its images from what `gosta reproduce` made.
+
+Run with: make gallery
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Reference pages completed at build: the command line and the list of protocols, from the program; the glossary.
+"""Reference pages completed at build: the command line, the list of protocols, the glossary.
 
-A page of docs/reference/ holds what stands before the list; the list is appended when the page is read. The glossary is
-a table, which every forge shows, and is read as a glossary, so that pages can refer to {term}`visitor`.
+A page of docs/reference/ holds what stands before the list; the list is appended when the page is
+read. The glossary is a table, which every forge shows, and is read as a glossary, so that pages can
+refer to {term}`visitor`.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _plain(text: str) -> str:
 
 
 def protocol_list() -> str:
-    """Return a table of all protocols, and one of what the rule of a new one can be told, in Markdown."""
+    """Return a table of all protocols, and one of the inputs of a rule, in Markdown."""
     rows = [
         "| protocol | what it does | a node keeps | an iteration sends |",
         "| --- | --- | --- | --- |",

@@ -1,6 +1,7 @@
 """The public names of the package, and what the comments beside the fields of its classes say.
 
-The names have pages in docs/reference/api/, written by autosummary; tests/repository/test_documentation.py asks for them.
+The names have pages in docs/reference/api/, written by autosummary;
+tests/repository/test_documentation.py asks for them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import gosta
 
 @cache
 def public_names() -> dict[str, object]:
-    """Return all public objects by name; one that is public in two modules has its shorter name only.
+    """Return all public objects by name.
+
+    One that is public in two modules has its shorter name only.
 
     >>> public_names()["gosta.Graph"] is gosta.graphs.Graph
     True
@@ -40,7 +43,10 @@ def public_names() -> dict[str, object]:
 
 
 def _own_names(module: ModuleType) -> list[str]:
-    """Return the names of a module that are public: those of `__all__`, else what it re-exports of its submodules."""
+    """Return the public names of a module.
+
+    They are those of `__all__`, or without it what it re-exports of its submodules.
+    """
     if hasattr(module, "__all__"):
         return list(module.__all__)
     inside = f"{module.__name__}."

@@ -1,6 +1,7 @@
-"""Let links between the site and the documents beside it work in the site as they do in the repository.
+"""Make links between the site and the documents beside it work in both places.
 
-SECURITY.md, CONTRIBUTING.md and CHANGELOG.md stand in the root of the repository; docs/project/ includes them.
+SECURITY.md, CONTRIBUTING.md and CHANGELOG.md stand in the root of the repository; docs/project/
+includes them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ROOT_DOCUMENT = re.compile(r"\]\((?:\.\./)*(SECURITY|CONTRIBUTING|CHANGELOG)\.md
 
 
 def rewrite(text: str) -> str:
-    """Return a page with links to documents of the root, and from those into docs/, turned into links of the site.
+    """Return a page with links between the root and docs/ turned into links of the site.
 
     >>> rewrite("[a](../../SECURITY.md#keys), [b](docs/how-to/watch.md)")
     '[a](/project/security.md#keys), [b](/how-to/watch.md)'

@@ -1,7 +1,7 @@
 """Graphs: every family is what theory says, draws are fair, and bad input gets one clear line.
 
-Random tests have fixed seeds, so they pass or fail for good. Where a statistic is compared with its law, the bound is
-set so that fresh seeds would raise a false alarm about once in 10,000 times.
+Random tests have fixed seeds, so they pass or fail for good. Where a statistic is compared with its
+law, the bound is set so that fresh seeds would raise a false alarm about once in 10,000 times.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ def test_watts_strogatz_keeps_the_share_of_ring_edges_and_one_end_of_each() -> N
     graph = graphs.watts_strogatz(n, 5, p, seed=5)
     assert graph.edges is not None
     kept = int((pair_numbers(graph.edges[:, 0], graph.edges[:, 1], n) < 2 * n).sum())
-    # One edge in n/4 that moves lands on a ring edge again, which is far below what the test can see.
+    # One edge in n/4 that moves lands on a ring edge again, which is far below what the test can
+    # see.
     assert stats.binomtest(2 * n - kept, 2 * n, p).pvalue > FALSE_ALARM
     assert graph.degrees.min() >= 2  # each node keeps its end of the k // 2 edges it began
 
@@ -152,7 +153,8 @@ def test_erdos_renyi_edges_are_uniform() -> None:
         edges = graphs.erdos_renyi(n, p, seed=seed).edges
         assert edges is not None
         count[pair_numbers(edges[:, 0], edges[:, 1], n)] += 1
-    # Being connected is nearly certain (isolated nodes: 12 · 2^-11), so the counts are binomial to 1 part in 200.
+    # Being connected is nearly certain (isolated nodes: 12 · 2^-11), so the counts are binomial to
+    # 1 part in 200.
     spread = np.sqrt(seeds * p * (1 - p))
     bound = stats.norm.isf(FALSE_ALARM / 2 / len(count))
     assert np.abs(count - count.mean()).max() < bound * spread

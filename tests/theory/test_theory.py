@@ -390,8 +390,9 @@ def test_phantom_network_equals_the_fast_formula(seed: int) -> None:
 def test_means_over_runs_agree_with_the_expectation(name: str, seed: int) -> None:
     """Every node's mean over 4000 runs lies within 6 standard errors of the expectation.
 
-    At most 5 protocols × 6 graphs × 8 nodes × 2 times are compared: a correct program fails for one set of seeds in a
-    million. The seeds are fixed. The asynchronous protocol's expectation is an approximation: 15 % are allowed for it.
+    At most 5 protocols × 6 graphs × 8 nodes × 2 times are compared: a correct program fails for one
+    set of seeds in a million. The seeds are fixed. The asynchronous protocol's expectation is an
+    approximation: 15 % are allowed for it.
     """
     graph = random_graph(seed, weighted=seed % 3 == 0)
     x, runs, times, protocol = some_data(seed, graph.n), 4000, (5, 40), PROTOCOLS[name]

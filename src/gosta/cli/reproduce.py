@@ -28,7 +28,8 @@ def reproduce(
     seed: options.Seed = 0,
     data: Annotated[
         str | None,
-        "Replaces both data sets of the paper: a name from 'gosta datasets', or a file with two classes "
+        "Replaces both data sets of the paper: a name from 'gosta datasets', or a file with two "
+        "classes "
         "in a column called label.",
     ] = None,
     out: Annotated[
@@ -79,7 +80,10 @@ def reproduce(
 
 
 def _folder(runs: int, seed: int, data: str | None) -> Path:
-    """Return the default folder: another one for other runs, seeds and data, so that no results are overwritten."""
+    """Return the default folder.
+
+    Other runs, seeds and data have another folder, so that no results are overwritten.
+    """
     named = [Path(data).stem] if data else []
     named += [f"{runs}-runs"] * (runs != RUNS) + [f"seed-{seed}"] * (seed != 0)
     return Path("-".join(["results", *named]))

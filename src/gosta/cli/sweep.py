@@ -28,13 +28,15 @@ def sweep(
     plot: options.Plot = None,
     against: Annotated[
         str | None,
-        "Axis of the plot: iterations, or a number that is swept, such as n; by default the latter.",
+        "Axis of the plot: iterations, or a number that is swept, such as n; by default the "
+        "latter.",
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Simulate every combination of a study's lists: data, statistics, graphs, protocols, sizes, seeds and others.
 
-    Finished jobs are not repeated: after an interruption, or with a longer list, run the same command again.
+    Finished jobs are not repeated: after an interruption, or with a longer list, run the same
+    command again.
     """
     folder = out or study.parent / f"{study.stem or 'study'}-results"
     if not folder.is_dir():
@@ -74,7 +76,8 @@ def sweep(
     if not as_json:
         before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""
         print(
-            f"{done} of {jobs} jobs finished{before}: {folder}{f'; plot: {picture}' if picture else ''}"
+            f"{done} of {jobs} jobs finished{before}: "
+            f"{folder}{f'; plot: {picture}' if picture else ''}"
         )
     if outcome.failed:
         raise typer.Exit(1)

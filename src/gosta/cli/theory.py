@@ -16,7 +16,8 @@ class Simulation(options.Simulation):
 
     protocol: Annotated[
         str,
-        "carried-means, tracking, averaging, u1, u2, gosta-sync or gosta-async; there is no theory for others.",
+        "carried-means, tracking, averaging, u1, u2, gosta-sync or gosta-async; there is no theory "
+        "for others.",
         "-p",
     ] = options.DEFAULT_PROTOCOL
 

@@ -1,8 +1,9 @@
 """Backends that compute tasks: processes of this machine, a Dask cluster, a Ray cluster.
 
-Each backend is a generator that takes tasks as it has room for them and yields their results as they finish. On the
-clusters it uses the libraries' own futures instead of joblib's adapters: those wait forever for a task that kills its
-workers or that workers cannot import, and compute in this process where a cluster has one core.
+Each backend is a generator that takes tasks as it has room for them and yields their results as
+they finish. On the clusters it uses the libraries' own futures instead of joblib's adapters: those
+wait forever for a task that kills its workers or that workers cannot import, and compute in this
+process where a cluster has one core.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def run_local(tasks: Iterator[Task[Result]], workers: int) -> Results[Result]:
             yield from results
         except loky.TerminatedWorkerError:
             raise ClusterError(
-                f"a worker process died, most likely for lack of memory; {CONTINUE}, with fewer at once: --workers 1"
+                f"a worker process died, most likely for lack of memory; {CONTINUE}, with fewer at "
+                "once: --workers 1"
             ) from None
         finally:
             results.close()
@@ -84,7 +86,10 @@ def _compute(task: Task[Result]) -> Result:
 
 @contextlib.contextmanager
 def _children_without_interrupts() -> Iterator[None]:
-    """Block Ctrl-C while processes start: they inherit that, so that it does not interrupt their imports."""
+    """Block Ctrl-C while processes start.
+
+    They inherit that, so that Ctrl-C does not interrupt their imports.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -142,7 +147,10 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
-    """Check that there are workers with the same gosta: one that cannot unpickle a task dies without a message."""
+    """Check that there are workers with the same gosta.
+
+    A worker that cannot unpickle a task dies without a message.
+    """
     try:
         theirs = client.submit(version, PACKAGE, pure=False).result(WORKER_TIMEOUT_SECONDS)
     except TimeoutError:
@@ -154,12 +162,16 @@ def _check_workers(client: Any, scheduler: str) -> None:
         raise _unusable("Dask", error) from None
     if theirs != version(PACKAGE):
         raise ClusterError(
-            f"the Dask workers have {PACKAGE} {theirs}, here is {version(PACKAGE)}; install the same version there"
+            f"the Dask workers have {PACKAGE} {theirs}, here is {version(PACKAGE)}; install the "
+            "same version there"
         )
 
 
 def run_on_ray(tasks: Iterator[Task[Result]], address: str | None) -> Results[Result]:
-    """Compute tasks on a Ray cluster, or on one of this machine's cores; tasks of a worker that dies are retried."""
+    """Compute tasks on a Ray cluster, or on one of this machine's cores.
+
+    Tasks of a worker that dies are retried.
+    """
     ray = require("ray", "ray", "backend = 'ray'")
     try:
         with warnings.catch_warnings():
@@ -200,10 +212,12 @@ def _keep_busy(
     collect: Callable[[], tuple[Task[Result], Result | Failure]],
     slots: Callable[[], int],
 ) -> Results[Result]:
-    """Keep twice as many tasks pending as a cluster can compute at once, however it grows or shrinks.
+    """Keep twice as many tasks pending as a cluster can compute at once.
 
-    Where a task kills worker after worker, those that waited behind it are reported dead along with it. So such tasks
-    are tried once more, each alone.
+    The cluster can grow and shrink meanwhile.
+
+    Where a task kills worker after worker, those that waited behind it are reported dead along with
+    it. So such tasks are tried once more, each alone.
     """
     suspects, pending = [], 0
     while True:

@@ -1,4 +1,4 @@
-"""Settings of a sweep that are values in memory: their names in its results, and digests of their content."""
+"""Settings of a sweep that are values in memory: their names and digests of their content."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ROLES = (
 def digest(value: Any) -> str:
     """Return a digest of data, a graph, graphs that change, a statistic or a protocol.
 
-    That of a function which depends on something without a digest is another one each time, so that its results are
-    not mistaken for those of another function.
+    That of a function which depends on something without a digest is another one each time, so that
+    its results are not mistaken for those of another function.
     """
     if isinstance(value, Data):
         columns = [(name, _column(values)) for name, values in value.columns.items()]
@@ -56,10 +56,10 @@ def _column(values: Any) -> Any:
 
 
 def name_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
-    """Return settings in which values in memory are replaced by names, and these values by setting and name.
+    """Return settings with names in place of values in memory, and these by setting and name.
 
-    A list has several values of a setting; so has a mapping, with the names they are to have. Of data, a mapping with
-    columns is one table.
+    A list has several values of a setting; so has a mapping, with the names they are to have. Of
+    data, a mapping with columns is one table.
     """
     settings, loaded = dict[str, Any](), dict[tuple[str, str], Any]()
     for key, value in given.items():
@@ -91,7 +91,7 @@ def _name_each(
 
 
 def _is_built_in(key: str, found: Any) -> bool:
-    """Return whether a statistic or a protocol is one of gosta's, which every process has by its name."""
+    """Return whether every process has a statistic or a protocol by its name."""
     if key == "statistic":
         return bool(found.is_built_in) and statistics.STATISTICS.get(found.name) is found
     return key == "protocol" and protocols.PROTOCOLS.get(found.name) is found
@@ -123,7 +123,8 @@ def _is_table(value: Any) -> bool:
 def _load(key: str, value: Any) -> Any:
     if key == "data" and isinstance(value, int | float):
         raise InputError(
-            f"data: a list has several data sets, and {value!r} is none; give one column as an array"
+            f"data: a list has several data sets, and {value!r} is none; give one column as an "
+            "array"
         )
     try:
         return LOADERS[key](value)

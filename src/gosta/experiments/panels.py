@@ -1,7 +1,7 @@
 """Plots of a sweep: error curves, or the last errors against a number that was swept.
 
-There is a row of panels for each statistic and data set, and a column for each graph. Protocols differ by colour and
-marker, other settings that were swept by shade; seeds are averaged.
+There is a row of panels for each statistic and data set, and a column for each graph. Protocols
+differ by colour and marker, other settings that were swept by shade; seeds are averaged.
 """
 
 from __future__ import annotations
@@ -131,7 +131,10 @@ def _parameters(graph: str) -> dict[str, float]:
 
 
 def _with_parameter(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the results whose graphs have a parameter, as a column of its own instead of a part of their names."""
+    """Return the results whose graphs have a parameter, which becomes a column.
+
+    The names of graphs are then without it.
+    """
     values = frame["graph"].map(lambda graph: _parameters(graph).get(name))
     names = frame["graph"].map(lambda graph: _without(graph, name))
     return frame.assign(**{name: values, "graph": names})[values.notna()]
@@ -199,7 +202,7 @@ def _draw_panel(ax: Any, here: pd.DataFrame, layout: Layout, colours: dict[str, 
 
 
 def _curve(protocol: str, rows: pd.DataFrame, layout: Layout) -> ErrorCurve:
-    """Return the error against iterations, or that of the last checkpoint against a number; means over seeds."""
+    """Return the mean error over seeds, against iterations or a number that was swept."""
     is_curve = layout.against == ITERATIONS
     mean = rows.groupby("iteration" if is_curve else layout.against)[["error", "spread"]].mean()
     x = mean.index.to_numpy(dtype=float) / (
@@ -224,7 +227,10 @@ def _set_number_axis(ax: Any, here: pd.DataFrame, layout: Layout) -> None:
 
 
 def _floor(subject: pd.DataFrame) -> float | None:
-    """Return the lower end of the axis: errors a thousand times below most, as of averaging, are cut off."""
+    """Return the lower end of the axis.
+
+    Errors a thousand times below most, such as those of averaging, are cut off.
+    """
     errors = subject.loc[subject["error"] > 0]
     if errors.empty:
         return None

@@ -44,9 +44,9 @@ Backend = Literal["local", "dask", "ray"]
 class JobResult:
     """Result of a job: at each checkpoint, means over the runs. Small, because workers send it.
 
-    The columns are ``iteration``, ``component`` (0, or which of several values), ``error`` and its ``spread`` over
-    nodes, ``units`` (numbers sent), ``estimate`` (mean over nodes), ``exact``; with intervals their ends ``low`` and
-    ``high``, means over nodes.
+    The columns are ``iteration``, ``component`` (0, or which of several values), ``error`` and its
+    ``spread`` over nodes, ``units`` (numbers sent), ``estimate`` (mean over nodes), ``exact``; with
+    intervals their ends ``low`` and ``high``, means over nodes.
     """
 
     n: int  # rows
@@ -59,7 +59,10 @@ class JobResult:
 
     @classmethod
     def from_trace(cls, trace: Trace) -> JobResult:
-        """Return the means over the runs of a trace; a run whose nodes have stopped keeps their last numbers."""
+        """Return the means over the runs of a trace.
+
+        A run whose nodes have stopped keeps their last numbers.
+        """
         setting, info, data = trace.setting, trace.info, trace.data
         nodes = setting.placement.nodes
         target = data["target"].mean("node") if "node" in data["target"].dims else data["target"]
@@ -106,7 +109,9 @@ def _mean_of_numbers(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class ResultFolder:
-    """A folder that machines can share: files are complete, and their names follow from the settings of their jobs.
+    """A folder of results that machines can share.
+
+    Files are complete, and their names follow from the settings of their jobs.
 
     Two machines that run the same job write the same numbers, so they need no coordination.
     """
@@ -232,7 +237,8 @@ def run_study(
     folder
         Folder of the results, one Parquet file for each job. Jobs that have one are not run again.
     backend
-        "local" for processes of this machine, "dask" or "ray" for a cluster. The numbers do not depend on it.
+        "local" for processes of this machine, "dask" or "ray" for a cluster. The numbers do not
+        depend on it.
     scheduler
         Address of the cluster; required for Dask. Without one, Ray starts on this machine.
     workers
@@ -329,7 +335,8 @@ def run_job(
     """Run one job on a worker; return the reason in one line if it fails."""
     if gosta.__version__ != version:
         return Failure(
-            f"a worker has gosta {gosta.__version__}, not {version}; install the same version everywhere"
+            f"a worker has gosta {gosta.__version__}, not {version}; install the same version "
+            "everywhere"
         )
     try:
         with machine.limit_cores(threads), progress.silent():

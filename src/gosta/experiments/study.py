@@ -1,4 +1,7 @@
-"""Studies: lists of settings, from a TOML file or from Python, and one job for every combination of their values."""
+"""Studies: lists of settings, and one job for every combination of their values.
+
+They come from a TOML file or from Python.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +68,8 @@ def _text(value: Any) -> bool:
 
 COUNT = "a whole number, 1 or more"
 COLUMN = "the name of a column"
-# Every setting that a sweep knows, in the order of the columns of its results. Those that `gosta.simulate` has are
-# given to it under their names.
+# Every setting that a sweep knows, in the order of the columns of its results. Those that
+# `gosta.simulate` has are given to it under their names.
 KEYS = {
     "data": Key(_text, "a name from 'gosta datasets' or a file", "string", True),
     "statistic": Key(_text, "a name from 'gosta statistics' or FILE.py:NAME", "string", True),
@@ -186,7 +189,10 @@ class Job:
 
     @cached_property
     def key(self) -> str:
-        """Digest of the settings, which is the same on every machine; those that are not set do not count."""
+        """Digest of the settings, which is the same on every machine.
+
+        Settings that are not set do not count.
+        """
         given = {name: value for name, value in self.settings.items() if value is not None}
         text = json.dumps([FORMAT, given, dict(self.content)], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -207,7 +213,10 @@ class Study:
     loaded: Loaded
 
     def inputs(self, job: Job) -> dict[str, Any]:
-        """Return data, statistic, graph and protocol of a job, as they are sent to a worker: by name, or as values."""
+        """Return data, statistic, graph and protocol of a job, as they are sent to a worker.
+
+        They are names, or values.
+        """
         return {name: self.loaded.get((name, job[name]), job[name]) for name in NAMED}
 
     @cached_property
@@ -224,7 +233,10 @@ class Source(NamedTuple):
 
 
 def read(path: str | Path) -> Study:
-    """Read a study from a TOML file, and check every name in it; files that it names are relative to its folder."""
+    """Read a study from a TOML file, and check every name in it.
+
+    Files that it names are relative to its folder.
+    """
     path = Path(path)
     return make_study(_parse(path), Source(f"{path}: ", path.parent))
 
@@ -372,7 +384,10 @@ def _validate(given: dict[str, Any], source: Source) -> dict[str, Any]:
 
 
 def _unknown_key(name: str, value: Any) -> InputError:
-    """Return the error for a key that does not exist; a parameter of graphs is written with their name."""
+    """Return the error for a key that does not exist.
+
+    A parameter of graphs is written with their name.
+    """
     families = [family for family, one in graphs.GRAPHS.items() if name in one.parameters]
     if not families:
         return unknown("key", name, KEYS)

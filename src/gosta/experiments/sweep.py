@@ -66,7 +66,10 @@ class SweepResult:
         self.failed = {str(job): failed[job.key] for job in study.jobs if job.key in failed}
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each job and checkpoint (and value, where a statistic has several): settings and numbers."""
+        """Return a row for each job and checkpoint: settings and numbers.
+
+        Where a statistic has several values, there is a row for each.
+        """
         return self._frame.copy()
 
     def last(self) -> pd.DataFrame:
@@ -111,14 +114,16 @@ class SweepResult:
         return data.transpose(*self._study.swept, "checkpoint", ...).reindex(order)
 
     def plot(self, against: str | None = None) -> Any:
-        """Draw the errors: a panel for each statistic and graph, a colour for each protocol; return an array of axes.
+        """Draw the errors, and return an array of axes.
+
+        There is a panel for each statistic and graph, and a colour for each protocol.
 
         Parameters
         ----------
         against
-            "iterations" draws the curves; the name of a number that was swept, such as "n", the last errors against it;
-            so does the name of a parameter of a family of graphs, such as "k". By default a number that has at least
-            three values, else the iterations.
+            "iterations" draws the curves; the name of a number that was swept, such as "n", the
+            last errors against it; so does the name of a parameter of a family of graphs, such as
+            "k". By default a number that has at least three values, else the iterations.
         """
         return draw(self._frame, "sweep", self._study, against, figure=shown_figure)
 
@@ -159,8 +164,8 @@ class SweepResult:
     def _table(self) -> tuple[str, list[list[str]]]:
         """Return the settings that all jobs share in words, and a table of what differs.
 
-        A row has the last numbers of a job. Where there are many jobs, seeds are averaged. The table
-        is empty if no job has finished.
+        A row has the last numbers of a job. Where there are many jobs, seeds are averaged. The
+        table is empty if no job has finished.
         """
         finished, varied = self._finished, list(self._study.swept)
         if not finished:
@@ -236,7 +241,10 @@ def _shared(finished: Sequence[Record], varied: Sequence[str]) -> list[str]:
 
 
 def _label(value: Any) -> Any:
-    """Return the coordinate of a setting; of rows at random nodes, for which it is not set, an empty text."""
+    """Return the coordinate of a setting.
+
+    It is an empty text where rows are at random nodes, for which the setting is not set.
+    """
     return "" if value is None else value
 
 
@@ -256,19 +264,20 @@ def sweep(
     Parameters
     ----------
     data
-        A data set, as for `gosta.simulate`, or a list of them; ``{"a": frame, "b": frame}`` gives them names. Or the
-        path of a study, a file that ends in .toml and holds all settings.
+        A data set, as for `gosta.simulate`, or a list of them; ``{"a": frame, "b": frame}`` gives
+        them names. Or the path of a study, a file that ends in .toml and holds all settings.
     statistic
         A statistic by name, a `gosta.Statistic`, or a list of them.
     **settings
-        Of these a list sweeps: ``graph``, ``protocol``, ``n`` (rows), ``nodes``, ``by``, ``deal``, ``homophily``,
-        ``loss``, ``away``, ``away_for``, ``until``, ``interval``, ``seed``. Graphs and protocols are names or
-        values. ``seeds=5`` are the seeds 0 to 4. The same for all jobs are ``iterations`` or ``iterations_per_node``,
-        ``runs``, ``checkpoints``, ``spacing``, ``partition``, ``columns``, ``label``, ``score``, ``drop_missing``,
-        ``options``. They are those of `gosta.simulate`.
+        Of these a list sweeps: ``graph``, ``protocol``, ``n`` (rows), ``nodes``, ``by``, ``deal``,
+        ``homophily``, ``loss``, ``away``, ``away_for``, ``until``, ``interval``, ``seed``. Graphs
+        and protocols are names or values. ``seeds=5`` are the seeds 0 to 4. The same for all jobs
+        are ``iterations`` or ``iterations_per_node``, ``runs``, ``checkpoints``, ``spacing``,
+        ``partition``, ``columns``, ``label``, ``score``, ``drop_missing``, ``options``. They are
+        those of `gosta.simulate`.
     out
-        Folder that keeps the results. Jobs that it has are not run again, so that the same call continues after an
-        interruption, and a longer list adds jobs.
+        Folder that keeps the results. Jobs that it has are not run again, so that the same call
+        continues after an interruption, and a longer list adds jobs.
     backend, scheduler
         "local", or a cluster: "dask" with the address of its scheduler, "ray".
     workers
@@ -279,8 +288,8 @@ def sweep(
     Returns
     -------
     SweepResult
-        Errors and estimates of all jobs, as a table, an xarray data set or a plot. A combination that cannot be
-        simulated, such as a torus of 101 nodes, is in its `failed`.
+        Errors and estimates of all jobs, as a table, an xarray data set or a plot. A combination
+        that cannot be simulated, such as a torus of 101 nodes, is in its `failed`.
 
     Raises
     ------

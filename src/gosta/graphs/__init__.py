@@ -197,9 +197,9 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
     Parameters
     ----------
     source
-        The name of a family, such as "torus" or "watts-strogatz:k=8,p=0.1"; the path of a file of edges; a ``Graph``;
-        a networkx graph; a symmetric scipy sparse matrix; or an array of edges, m × 2, with weights m × 3. None:
-        "watts-strogatz", "complete" for fewer than 6 nodes.
+        The name of a family, such as "torus" or "watts-strogatz:k=8,p=0.1"; the path of a file of
+        edges; a ``Graph``; a networkx graph; a symmetric scipy sparse matrix; or an array of edges,
+        m × 2, with weights m × 3. None: "watts-strogatz", "complete" for fewer than 6 nodes.
     n
         Number of nodes: required for a family; any other graph must have that many.
     seed
@@ -251,7 +251,8 @@ def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
     ):
         shown = ", ".join(map(str, ends))
         raise InputError(
-            f"graph: graphs change at {shown}; give iterations that begin with 0 and increase, {FORM}"
+            f"graph: graphs change at {shown}; give iterations that begin with 0 and increase, "
+            f"{FORM}"
         )
     return ChangingGraph(
         tuple(starts), tuple(load(graph, n, seed).check() for graph, _ in pairs), period

@@ -104,7 +104,8 @@ def parse_changing(text: str) -> list[tuple[str, int]]:
         is_number = found is not None and re.fullmatch("[0-9]+", found[2])
         if k > 0 and found is not None and not is_number:
             raise InputError(
-                f"graph = {text!r}: {found[2]!r} after @ must be a whole number of iterations, {FORM}"
+                f"graph = {text!r}: {found[2]!r} after @ must be a whole number of iterations, "
+                f"{FORM}"
             )
         pairs.append((found[1], int(found[2])) if found is not None and is_number else (part, 0))
     return pairs

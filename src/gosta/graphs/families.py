@@ -150,7 +150,9 @@ def star(n: int) -> Graph:
 
 
 def hypercube(dimension: int) -> Graph:
-    """Generate a hypercube of 2 to the power of the dimension nodes; neighbours differ in one binary digit.
+    """Generate a hypercube of 2 to the power of the dimension nodes.
+
+    Neighbours differ in one binary digit.
 
     Parameters
     ----------
@@ -262,7 +264,8 @@ def _rectangle(
     return Graph(f"{family} {rows} x {columns}", n, edges(rows, columns), spectrum=rates)
 
 
-# Spectra are functions of the module with their sizes filled in, not closures, so that graphs can be pickled.
+# Spectra are functions of the module with their sizes filled in, not closures, so that graphs can
+# be pickled.
 
 
 def _complete_spectrum(n: int) -> Floats:
@@ -283,7 +286,10 @@ def _product_spectrum(spectrum: Callable[[int], Floats], rows: int, columns: int
 
 
 def _ring_spectrum(n: int) -> Floats:
-    """Return the Laplacian eigenvalues of a cycle, 2 − 2 cos(2πk/n), in a form accurate for the small ones."""
+    """Return the Laplacian eigenvalues of a cycle, 2 − 2 cos(2πk/n).
+
+    This form is accurate for the small ones.
+    """
     return 4 * np.sin(np.pi * np.arange(n) / n) ** 2
 
 

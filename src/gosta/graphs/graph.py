@@ -49,7 +49,8 @@ class Graph:
     spectrum: Callable[[], Floats] | None = (
         None  # returns the n eigenvalues of the unweighted Laplacian, where known
     )
-    # Parent of each node in a spanning tree, where a protocol needs one (`gosta.graphs.tree`); -1: the root.
+    # Parent of each node in a spanning tree, where a protocol needs one (`gosta.graphs.tree`); -1:
+    # the root.
     parents: Integers | None = None
     labels: tuple[str, ...] = ()  # names of the nodes where the user's graph has them
 
@@ -110,7 +111,9 @@ class Graph:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def to_networkx(self) -> Any:
-        """Return a networkx graph with the same nodes and edges; weights are their attribute ``weight``.
+        """Return a networkx graph with the same nodes and edges.
+
+        Weights are their attribute ``weight``.
 
         >>> Graph("pair", 2, np.array([[0, 1]], dtype=np.int32), weights=np.array([0.5])).to_networkx().edges[0, 1]
         {'weight': 0.5}
@@ -130,7 +133,9 @@ class Graph:
         return graph
 
     def in_order_of(self, names: Sequence[str]) -> Graph:
-        """Return the graph with nodes numbered in the order of these names, where its nodes are named like them.
+        """Return the graph with nodes numbered in the order of these names.
+
+        Its nodes must be named like them.
 
         Without names, or where nodes have numbers only, the graph is returned as it is.
 
@@ -147,8 +152,10 @@ class Graph:
         only = [sorted({*self.labels} - {*names}), sorted({*names} - {*self.labels})]
         only_here, only_there = (shorten(names, 6) or "none" for names in only)
         raise InputError(
-            f"graph: the names of nodes of {self.name} are not those of the sites in the data: only the graph has "
-            f"{only_here}, only the data {only_there}; use the same names, or number the nodes 0 to n - 1"
+            f"graph: the names of nodes of {self.name} are not those of the sites in the data: "
+            "only the graph has "
+            f"{only_here}, only the data {only_there}; use the same names, or number the nodes 0 "
+            "to n - 1"
         )
 
     @property
@@ -184,8 +191,8 @@ class Graph:
     def draw(self, rng: np.random.Generator, size: int) -> Edges:
         """Draw the next edges to fire, with replacement: size × 2 node numbers.
 
-        The probability of an edge is proportional to its weight. Two blocks drawn one after the other hold the same
-        edges as one block of their joint size.
+        The probability of an edge is proportional to its weight. Two blocks drawn one after the
+        other hold the same edges as one block of their joint size.
         """
         return self.draw_with_numbers(rng, size)[0]
 
@@ -306,14 +313,20 @@ class Graph:
 
 
 class SizeError(InputError):
-    """A graph does not exist with so many nodes; `sizes` are the nearest numbers of nodes with which it does."""
+    """A graph does not exist with this number of nodes.
+
+    The nearest numbers of nodes with which it does are `sizes`.
+    """
 
     sizes: tuple[int, ...] = ()
     problem = ""
 
     @classmethod
     def of(cls, problem: str, sizes: Sequence[int], argument: str = "n") -> SizeError:
-        """Return the error with advice on an argument, or on the "rows" of data, in Python and on the command line."""
+        """Return the error with advice on an argument, in Python and on the command line.
+
+        The argument "rows" stands for the rows of data.
+        """
         advice = "take another graph, such as complete"
         if sizes:
             near = (
@@ -332,7 +345,10 @@ class SizeError(InputError):
 
 @contextlib.contextmanager
 def sizes_from(argument: str, most: int | None = None) -> Iterator[None]:
-    """Within a block, give advice on sizes in terms of an argument, up to a number of nodes that is possible."""
+    """Within a block, give advice on sizes in terms of an argument.
+
+    Sizes above `most` are not advised.
+    """
     try:
         yield
     except SizeError as error:
@@ -392,7 +408,8 @@ def _check_edges(edges: Edges, n: int, where: Callable[[int], str]) -> None:
         a, b = edges[outside[0]]
         wrong = a if not 0 <= a < n else b
         raise InputError(
-            f"{where(outside[0])}: there is no node {wrong}; the {n} nodes are numbered 0 to {n - 1}"
+            f"{where(outside[0])}: there is no node {wrong}; the {n} nodes are numbered 0 to "
+            f"{n - 1}"
         )
     number = pair_numbers(edges[:, 0], edges[:, 1], n)
     loops = np.flatnonzero(number < 0)

@@ -309,7 +309,10 @@ def _pivot_mds(graph: Graph, seed: int) -> Floats:
 
 
 def _steps(graph: Graph, starts: Integers) -> Integers:
-    """Return the least number of steps to each node from each start, n × starts: breadth first from all at once."""
+    """Return the least number of steps to each node from each start, n × starts.
+
+    The search is breadth first, from all starts at once.
+    """
     assert graph.edges is not None
     n, ends = graph.n, graph.edges.ravel()
     neighbours = ends[np.argsort(ends, kind="stable") ^ 1].astype(np.int64)
@@ -342,15 +345,18 @@ def check_drawable(graph: Graph) -> None:
 
 
 def new_axes(places: Floats, width: float, figure: Callable[[float, float], Any]) -> Any:
-    """Return the axes of a new figure, of a width in inches, that is as high as the nodes in the unit square are."""
+    """Return the axes of a new figure of a width in inches.
+
+    It is as high as the nodes in the unit square are.
+    """
     return figure(width, width * max(0.25, float(np.ptp(places[:, 1]))) + 1.0).add_subplot()
 
 
 def draw_network(ax: Any, graph: Graph, places: Floats, **nodes: Any) -> Any:
-    """Draw a graph with its nodes at some places into an axes; return the nodes, drawn by matplotlib's `scatter`.
+    """Draw a graph with its nodes at some places; return what `scatter` of matplotlib returns.
 
-    Of more edges than can be told apart, a part is drawn, spread over all of them; of a complete graph with many nodes,
-    none.
+    Of more edges than can be told apart, a part is drawn, spread over all of them; of a complete
+    graph with many nodes, none.
     """
     edges = edges_drawn(graph)
     opacity = min(0.8, 15 / math.sqrt(len(edges) + 1))
@@ -377,7 +383,10 @@ def draw_network(ax: Any, graph: Graph, places: Floats, **nodes: Any) -> Any:
 
 
 def draw_edges(ax: Any, graph: Graph, places: Floats, edges: Edges, **style: Any) -> None:
-    """Draw lines between nodes; an edge across the border of a torus, which would lie on others, as two short ones."""
+    """Draw lines between nodes.
+
+    An edge across the border of a torus would lie on others; it is drawn as two short ones.
+    """
     lines, step = places[edges], torus_step(graph, places)
     if step:
         along = lines[:, 1] - lines[:, 0]
@@ -413,7 +422,10 @@ def edges_drawn(graph: Graph) -> Edges:
 
 
 def node_area(ax: Any, n: int) -> float:
-    """Return the area of a dot in square points, so that about a quarter of the picture is covered by dots."""
+    """Return the area of a dot in square points.
+
+    Dots cover about a quarter of the picture.
+    """
     box = ax.get_window_extent()
     side = min(box.width, box.height) * 72 / ax.figure.dpi
     return float(np.clip((0.55 * side / math.sqrt(n)) ** 2, 1.5, 100.0))

@@ -26,15 +26,17 @@ MAX_ROUNDS = 1000  # of redrawing the edges that clash; a handful is enough unle
 def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
     """Generate a ring of nodes joined to those nearest, some of whose edges are rewired at random.
 
-    Each node is joined to k // 2 nodes on each side, so k = 5 means four neighbours, as in networkx and in the paper.
-    Then each edge keeps one end and, with probability p, gets a new other end among the nodes not yet joined to it.
+    Each node is joined to k // 2 nodes on each side, so k = 5 means four neighbours, as in networkx
+    and in the paper. Then each edge keeps one end and, with probability p, gets a new other end
+    among the nodes not yet joined to it.
 
     Parameters
     ----------
     n
         Number of nodes.
     k
-        Nodes that each one is joined to before edges are rewired; an odd number counts as the even one below.
+        Nodes that each one is joined to before edges are rewired; an odd number counts as the even
+        one below.
     p
         Probability that an edge is rewired.
     seed
@@ -66,7 +68,9 @@ def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
 
 
 def erdos_renyi(n: int, p: float | None = None, seed: int = 0) -> Graph:
-    """Generate a graph in which each pair of nodes is joined with probability p, by default 2 ln(n)/n.
+    """Generate a graph in which each pair of nodes is joined with probability p.
+
+    By default p is 2 ln(n)/n.
 
     That is twice the threshold above which large graphs are connected.
 
@@ -145,8 +149,8 @@ def random_regular(n: int, degree: int = 4, seed: int = 0) -> Graph:
 def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> Graph:
     """Generate a graph by preferential attachment: each new node joins m others.
 
-    It begins with a star of m + 1 nodes, as in networkx; a new node picks different nodes, each with probability
-    proportional to its degree.
+    It begins with a star of m + 1 nodes, as in networkx; a new node picks different nodes, each
+    with probability proportional to its degree.
 
     Parameters
     ----------
@@ -175,9 +179,12 @@ def barabasi_albert(n: int, m: int = 2, seed: int = 0) -> Graph:
 
 
 def geometric(n: int, radius: float | None = None, seed: int = 0) -> Graph:
-    """Generate uniform points on the unit square, joined when they are nearer than the radius: sensors on a field.
+    """Generate points on the unit square, joined when they are nearer than the radius.
 
-    By default the radius is √(2 ln(n)/(πn)), a little above the threshold for large graphs to be connected.
+    Points are uniform, like sensors on a field.
+
+    By default the radius is √(2 ln(n)/(πn)), a little above the threshold for large graphs to be
+    connected.
 
     Parameters
     ----------
@@ -229,7 +236,8 @@ def _connected(
             return graph
     function = f"gosta.graphs.{name.replace('-', '_')}"
     raise InputError(
-        f"{name}: none of {MAX_DRAWS} draws on {n} nodes was connected; take {remedy} ({function}), or another graph"
+        f"{name}: none of {MAX_DRAWS} draws on {n} nodes was connected; take {remedy} "
+        f"({function}), or another graph"
     )
 
 
@@ -244,10 +252,11 @@ def _probability(name: str, p: float) -> float:
 
 
 def rewire(rng: np.random.Generator, n: int, half: int, p: float) -> Integers:
-    """Rewire each edge of a ring with probability p, and return the numbers of the pairs that are joined.
+    """Rewire each edge of a ring with probability p; return the numbers of the joined pairs.
 
-    The pair numbered e < n · half is the edge e of the ring: from node e % n to the one e // n + 1 further. Each round
-    proposes new ends for all edges that still need one; no edge is double after any round.
+    The pair numbered e < n · half is the edge e of the ring: from node e % n to the one e // n + 1
+    further. Each round proposes new ends for all edges that still need one; no edge is double after
+    any round.
     """
     edge = np.arange(n * half)
     waiting = np.flatnonzero(rng.random(len(edge)) < p)
@@ -338,7 +347,10 @@ def _match_half_edges(rng: np.random.Generator, n: int, degree: int) -> Edges | 
 
 
 def _grow(rng: Any, n: int, m: int, ends: NDArray[np.int32]) -> None:
-    """Fill in the two ends of every edge; a random entry so far is a node in proportion to its degree."""
+    """Fill in the two ends of every edge.
+
+    A random entry so far is a node with a probability in proportion to its degree.
+    """
     for node in range(1, m + 1):
         ends[2 * node - 2] = 0
         ends[2 * node - 1] = node
@@ -357,7 +369,10 @@ def _grow(rng: Any, n: int, m: int, ends: NDArray[np.int32]) -> None:
 
 
 def grow(rng: np.random.Generator, n: int, m: int) -> Edges:
-    """Draw a graph in which each new node joins m others, preferably those of high degree; compiled if it is large."""
+    """Draw a graph in which each new node joins m others, preferably those of high degree.
+
+    The loop is compiled if the graph is large.
+    """
     edges = np.empty((m * (n - m), 2), dtype=np.int32)
     if edges.size <= MAX_PLAIN_ENDS or not compiler.is_available(
         edges.size, f"barabasi-albert on {n} nodes"

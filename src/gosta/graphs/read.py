@@ -24,9 +24,10 @@ HEADINGS = {"source", "target", "from", "to", "src", "dst", "node1", "node2"}
 def read(path: str | Path) -> Graph:
     """Read a graph from a text file: one edge per line, optionally with a weight.
 
-    A line has two nodes, separated by comma, semicolon, tab or blanks; a third number is the weight, the rate at
-    which the edge fires. '#' begins a comment, and the first line can hold headings. Nodes are the numbers 0 to n − 1,
-    or names, which are numbered in the order they first occur; with `by`, rows of a site are at the node of its name.
+    A line has two nodes, separated by comma, semicolon, tab or blanks; a third number is the
+    weight, the rate at which the edge fires. '#' begins a comment, and the first line can hold
+    headings. Nodes are the numbers 0 to n − 1, or names, which are numbered in the order they first
+    occur; with `by`, rows of a site are at the node of its name.
 
     Parameters
     ----------
@@ -101,7 +102,8 @@ def from_edges(
         raise InputError(f"{name}: node numbers must be whole numbers from 0")
     if ends.min() < 0 or ends.max() > MAX_NODES - 1:
         raise InputError(
-            f"{name}: node numbers run from {ends.min():g} to {ends.max():g}; they must be 0 to n - 1"
+            f"{name}: node numbers run from {ends.min():g} to {ends.max():g}; they must be 0 to n "
+            "- 1"
         )
     size = int(ends.max()) + 1 if n is None else check_integer(name, "n", n, 2)
     return Graph(
@@ -112,8 +114,8 @@ def from_edges(
 def from_networkx(graph: Any) -> Graph:
     """Return a graph from a networkx graph: nodes are numbered in its own order.
 
-    Nodes that are names keep them as `labels`: with `by`, rows of a site are at the node of its name. Where edges carry
-    a ``weight``, it is the rate at which they fire.
+    Nodes that are names keep them as `labels`: with `by`, rows of a site are at the node of its
+    name. Where edges carry a ``weight``, it is the rate at which they fire.
 
     Parameters
     ----------
@@ -141,7 +143,8 @@ def from_networkx(graph: Any) -> Graph:
     without = [(u, v) for u, v, weight in triples if weight is None]
     if without and len(without) < len(triples):
         raise InputError(
-            f"the networkx graph has edges without a weight, such as {without[0]}; give it to all or none"
+            f"the networkx graph has edges without a weight, such as {without[0]}; give it to all "
+            "or none"
         )
     name = str(graph.name or "networkx graph")
     weights = None if without or not triples else _rates([weight for *_, weight in triples], name)
@@ -255,7 +258,8 @@ def _parse(path: Path) -> _Parsed:
             )
         if len(fields) != width or not all(fields):
             raise InputError(
-                f"{path}, line {line}: {len([*filter(None, fields)])} values where {width} are expected"
+                f"{path}, line {line}: {len([*filter(None, fields)])} values where {width} are "
+                "expected"
             )
         parsed.lines.append(line)
         parsed.ends.append(position.setdefault(fields[0], len(position)))
@@ -293,7 +297,10 @@ def _split(line: str) -> list[str]:
 
 
 def _is_heading(first: list[str], second: list[str]) -> bool:
-    """Return whether a line holds known headings, two words over two numbers, or three words with a number below."""
+    """Return whether a line is one of headings.
+
+    It holds known headings, two words over two numbers, or three words with a number below.
+    """
     if {field.lower() for field in first[:2]} <= HEADINGS:
         return True
     if len(first) != len(second) or not all(_number(field) is None for field in first):
@@ -302,14 +309,18 @@ def _is_heading(first: list[str], second: list[str]) -> bool:
 
 
 def _node_numbers(parsed: _Parsed, path: Path) -> Integers:
-    """Return the node number of each label: the label itself if all are integers, otherwise its position."""
+    """Return the node number of each label.
+
+    It is the label itself if all labels are integers, otherwise its position.
+    """
     values = [_number(label) for label in parsed.labels]
     if any(value is None or not value.is_integer() for value in values):
         return np.arange(len(values))
     number = np.array(values, dtype=np.float64)
     if number.min() < 0 or number.max() >= MAX_NODES:
         raise InputError(
-            f"{path}: node numbers run from {number.min():g} to {number.max():g}; they must be 0 to n - 1"
+            f"{path}: node numbers run from {number.min():g} to {number.max():g}; they must be 0 "
+            "to n - 1"
         )
     nodes = number.astype(np.int64)
     known = np.unique(nodes)

@@ -1,9 +1,10 @@
 """Spanning trees, along which protocols pass on sums, and how often their edges fire.
 
-Visitors have to travel everywhere, sums only along the tree: two of three exchanges are on edges of the tree. The edge
-above a part of s of the n nodes is on s (n − s) paths between nodes; the mean time that a sum takes along a path is
-least for rates proportional to the square root of that. With equal rates and every other exchange on the tree, a mean
-error of 1 % takes 1.4 to 2 times as many exchanges (Gini on torus, small world, complete and random regular graphs).
+Visitors have to travel everywhere, sums only along the tree: two of three exchanges are on edges of
+the tree. The edge above a part of s of the n nodes is on s (n − s) paths between nodes; the mean
+time that a sum takes along a path is least for rates proportional to the square root of that. With
+equal rates and every other exchange on the tree, a mean error of 1 % takes 1.4 to 2 times as many
+exchanges (Gini on torus, small world, complete and random regular graphs).
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ GOLDEN = (5**0.5 - 1) / 2
 
 
 def with_tree(graph: Graph) -> Graph:
-    """Return the graph with a spanning tree, and with edges of the tree that fire in two of three exchanges at least.
+    """Return the graph with a spanning tree, whose edges fire in two of three exchanges at least.
 
-    Weights remain as they are relative to each other: among edges that are not in the tree, and among those that are
-    but for the factors above. So does their sum.
+    Weights remain as they are relative to each other: among edges that are not in the tree, and
+    among those that are but for the factors above. So does their sum.
 
     >>> from gosta.graphs import from_edges
     >>> graph = with_tree(from_edges([[0, 1], [0, 2], [1, 2], [2, 3], [1, 3]]))
@@ -85,12 +86,13 @@ def tree_rates(parents: Integers) -> Floats:
 def spanning_tree(graph: Graph) -> Integers:
     """Return the parent of each node in a spanning tree of shortest paths from a node in the middle.
 
-    The length of an edge is the mean time between its exchanges, one over its rate. To find a node in the middle, go
-    to the farthest node twice, then to the middle of the path between the two; do that again from there; take the best
-    of the nodes found and the one with most neighbours, from which the farthest node is nearest.
+    The length of an edge is the mean time between its exchanges, one over its rate. To find a node
+    in the middle, go to the farthest node twice, then to the middle of the path between the two; do
+    that again from there; take the best of the nodes found and the one with most neighbours, from
+    which the farthest node is nearest.
 
-    In a complete graph, the tree has two levels of equally many children. Rows may be in order, so the numbers of
-    nodes are spread over the tree by multiples of the golden ratio.
+    In a complete graph, the tree has two levels of equally many children. Rows may be in order, so
+    the numbers of nodes are spread over the tree by multiples of the golden ratio.
     """
     if graph.edges is None:
         return _two_levels(graph.n)

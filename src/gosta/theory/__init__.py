@@ -1,7 +1,7 @@
 """Theory: the speed of a network and the expected errors of a protocol, without running anything.
 
-Predictions of a run's error are for the default protocol of simulations unless another one is named; expectations and
-bounds are those of the paper's protocols and require a name.
+Predictions of a run's error are for the default protocol of simulations unless another one is
+named; expectations and bounds are those of the paper's protocols and require a name.
 """
 
 from gosta.theory.bottleneck import Bottleneck as Bottleneck

@@ -18,7 +18,8 @@ from gosta.views.numbers import count, percent
 from gosta.views.plots import matplotlib, shown_figure
 
 MAX_RANGES = 3  # ranges of node numbers in a description
-# Numbers that differ by less, relative to the largest, are the same: their last digits are rounding.
+# Numbers that differ by less, relative to the largest, are the same: their last digits are
+# rounding.
 SAME = 1e-9
 # Random graphs of four neighbours each have cuts down to 0.3 of the weight between random sides.
 NARROW = 0.25
@@ -47,7 +48,9 @@ class Bottleneck(NamedTuple):
     graph: Graph  # the network
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the network into an axes, by default of a new figure: its sides in two colours, and the edges between.
+        """Draw the network into an axes, by default of a new figure.
+
+        Its sides have two colours, and the edges between them a third.
 
         Returns the axes.
         """
@@ -65,10 +68,11 @@ class Bottleneck(NamedTuple):
 def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:
     """Find the cut that slows a network down most, by sweeping along Fiedler's vector.
 
-    Of all ways to split the nodes by their order along that vector, it is the one with the least edge weight between
-    the sides relative to their sizes. The vector's first number that is clearly not zero is positive, nodes come in
-    order from the largest number to the smallest, the lowest node first among equal ones, and of equally good cuts the
-    first is taken: so the result does not depend on the processor.
+    Of all ways to split the nodes by their order along that vector, it is the one with the least
+    edge weight between the sides relative to their sizes. The vector's first number that is clearly
+    not zero is positive, nodes come in order from the largest number to the smallest, the lowest
+    node first among equal ones, and of equally good cuts the first is taken: so the result does not
+    depend on the processor.
 
     Parameters
     ----------

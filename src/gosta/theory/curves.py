@@ -39,13 +39,18 @@ SHOWN_CHECKPOINTS = 7  # of a comparison, in its table
 
 
 def unknown_kinds(curves: Mapping[str, Floats], protocol: str) -> str:
-    """Return a sentence about the kinds of errors that theory does not know for a protocol; empty if there are none."""
+    """Return a sentence about the kinds of errors that theory does not know for a protocol.
+
+    It is empty if there are none.
+    """
     lacking = [kind for kind in (PREDICTED, EXPECTED, BOUND) if kind not in curves]
     return f"{' and '.join(lacking)}: not known for {protocol}" if lacking else ""
 
 
 def similar_rows(curves: Collection[str], correlation: float) -> str:
-    """Return a sentence if neighbours' row means correlate so much that a prediction is too low; else an empty text.
+    """Return a sentence if neighbours' row means correlate so much that a prediction is too low.
+
+    Otherwise it is empty.
 
     An expectation knows where rows are, and predictions use it.
     """
@@ -181,7 +186,10 @@ class Comparison:
 
 
 def _spread_out(iterations: list[int], n: int) -> list[int]:
-    """Return indices of checkpoints in about equal ratios, from the first exchange of most nodes on."""
+    """Return indices of checkpoints in about equal ratios.
+
+    They begin with the first exchange of most nodes.
+    """
     start, last = min(n, iterations[-1]), iterations[-1]
     wanted = [
         start * (last / start) ** (k / (SHOWN_CHECKPOINTS - 1)) for k in range(SHOWN_CHECKPOINTS)

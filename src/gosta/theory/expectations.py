@@ -58,9 +58,10 @@ def expectation(
 ) -> Floats:
     """Compute the expected estimate of every node after given numbers of iterations.
 
-    Exact for ``averaging``, ``u1``, ``u2`` and ``gosta-sync``. For ``gosta-async`` an approximation that treats a
-    node's count of exchanges and its estimate as independent. A statistic that is a ratio of kernel means (AUC, Gini
-    index) is evaluated at their expectations; the expectation of the ratio itself differs while a run's noise is large.
+    Exact for ``averaging``, ``u1``, ``u2`` and ``gosta-sync``. For ``gosta-async`` an approximation
+    that treats a node's count of exchanges and its estimate as independent. A statistic that is a
+    ratio of kernel means (AUC, Gini index) is evaluated at their expectations; the expectation of
+    the ratio itself differs while a run's noise is large.
 
     Parameters
     ----------
@@ -125,9 +126,12 @@ def expected_gosta_sync(kernel: Floats, modes: Modes, times: Integers, _graph: G
 
 
 def expected_u2(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) -> Floats:
-    """Average visitor × visitor after 0, 1, ..., t − 1 swaps of each: Σ_ab φ_a φ_b (φ_aᵀHφ_b) Σ_s (λ_a λ_b)^s.
+    """Average visitor × visitor after 0, 1, ..., t − 1 swaps of each.
 
-    The remainder of a geometric sum after t terms, (λ_a λ_b)^t/(1 − λ_a λ_b), has fewer modes the larger t.
+    The sum is Σ_ab φ_a φ_b (φ_aᵀHφ_b) Σ_s (λ_a λ_b)^s.
+
+    The remainder of a geometric sum after t terms, (λ_a λ_b)^t/(1 − λ_a λ_b), has fewer modes the
+    larger t.
     """
     rates, vectors = modes
     both = rates[:, None] + rates[None, :] - np.outer(rates, rates)  # 1 − λ_a λ_b
@@ -148,12 +152,15 @@ def expected_u2(kernel: Floats, modes: Modes, times: Integers, _graph: Graph) ->
 
 
 def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: Graph) -> Floats:
-    """Follow the recursion of E[Z]: one by one at first, then in steps much shorter than any time scale (Heun).
+    """Follow the recursion of E[Z].
 
-    Node k is drawn with probability p_k and folds in its visitor with weight 1/count. The paper puts 1/(p_k t) for that
-    weight and treats it as independent of the visitor. Here the weight has its true mean, (1 − (1 − p_k)^t)/(p_k t),
-    and a node drawn for the first time certainly holds its own observation. The dependence between the count and the
-    estimate of a node is still neglected.
+    Iterations are taken one by one at first, then in steps much shorter than any time scale (Heun).
+
+    Node k is drawn with probability p_k and folds in its visitor with weight 1/count. The paper
+    puts 1/(p_k t) for that weight and treats it as independent of the visitor. Here the weight has
+    its true mean, (1 − (1 − p_k)^t)/(p_k t), and a node drawn for the first time certainly holds
+    its own observation. The dependence between the count and the estimate of a node is still
+    neglected.
     """
     matrix, n, last = laplacian(graph), len(kernel), int(times.max())
     probabilities = matrix.diagonal()
@@ -192,7 +199,10 @@ def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: G
 
 
 class _ExpectedVisitors:
-    """Expected kernel values of nodes with their visitors, interpolated between times in equal ratios."""
+    """Expected kernel values of nodes with their visitors.
+
+    They are interpolated between times in equal ratios.
+    """
 
     def __init__(self, kernel: Floats, modes: Modes, last: int) -> None:
         grid = np.unique(np.ceil(GROWTH ** np.arange(np.log(last + 2) / np.log(GROWTH) + 1)))
@@ -240,9 +250,9 @@ def bound(
 ) -> Floats:
     """Bound the distance of expected estimates from the exact value, ‖E[Z(t)] − V1‖ over all nodes.
 
-    For ``averaging``, ``u1``, ``u2`` and ``gosta-sync``; the paper's theorem for ``gosta-async`` has a constant that it
-    does not give. The bound is in the statistic's own unit; for ratios such as the AUC it is right to first order.
-    All pairs are evaluated once, and none is stored.
+    For ``averaging``, ``u1``, ``u2`` and ``gosta-sync``; the paper's theorem for ``gosta-async``
+    has a constant that it does not give. The bound is in the statistic's own unit; for ratios such
+    as the AUC it is right to first order. All pairs are evaluated once, and none is stored.
 
     Parameters
     ----------
@@ -268,7 +278,10 @@ def bound(
 
 
 def bounds(setting: Setting, times: Integers) -> Floats:
-    """Return the bound at each time; for a statistic of several numbers, on the root of the sum of their squares."""
+    """Return the bound at each time.
+
+    For a statistic of several numbers it is a bound on the root of the sum of their squares.
+    """
     formula = formula_for(setting.protocol, BOUNDS, "bound")
     c = slowest_rate(setting.graph) / 2
     each = [formula(terms, c, times.astype(np.float64)) for terms in data_terms(setting)]
@@ -294,7 +307,8 @@ def bound_of_averaging(data: DataTerms, c: float, t: Floats) -> Floats:
 def bound_of_u1(data: DataTerms, c: float, t: Floats) -> Floats:
     """Return ‖H − h̄1ᵀ‖/(2ct), over all nodes.
 
-    The paper has ‖h_k‖ for node k; the mean of h_k cancels in its proof, and therefore in the bound.
+    The paper has ‖h_k‖ for node k; the mean of h_k cancels in its proof, and therefore in the
+    bound.
     """
     gap = _swap_gap(c)
     return data.pairs / (gap * t) if gap else np.full_like(t, np.inf)
@@ -315,7 +329,10 @@ def bound_of_gosta_sync(data: DataTerms, c: float, t: Floats) -> Floats:
 
 
 def _swap_gap(c: float) -> float:
-    """Return 1 − |λ₂(1)|: 2c, but 0 for two nodes, whose visitors swap back and forth forever and never mix."""
+    """Return 1 − |λ₂(1)|, which is 2c.
+
+    For two nodes it is 0: their visitors swap back and forth forever and never mix.
+    """
     return 2 * c if c < 0.9 else 0.0  # c is at most 1/2 on more than two nodes
 
 
@@ -365,7 +382,8 @@ class PhantomNetwork:
             )
         if n > MAX_PHANTOM_NODES:
             raise InputError(
-                f"a phantom network of {n} nodes has {n + n * n:,} states; take at most {MAX_PHANTOM_NODES} nodes"
+                f"a phantom network of {n} nodes has {n + n * n:,} states; take at most "
+                f"{MAX_PHANTOM_NODES} nodes"
             )
         matrix = dense_laplacian(graphs.load(graph, n).check())
         self.average, self.swap = np.eye(n) - matrix / 2, np.eye(n) - matrix
@@ -375,7 +393,10 @@ class PhantomNetwork:
         return np.concatenate([np.zeros(self.n), self.kernel.ravel()])
 
     def transition(self, t: int) -> Floats:
-        """Return the matrix by which iteration t multiplies the expected state: update, then average, then swap."""
+        """Return the matrix by which iteration t multiplies the expected state.
+
+        An iteration updates, then averages, then swaps.
+        """
         validate_times(t)
         n = self.n
         own_place = np.zeros((n, n * n))
@@ -436,7 +457,8 @@ def power_quotient(one: Floats, other: Floats, t: int) -> Floats:
     gap = other - one
     with np.errstate(divide="ignore", invalid="ignore"):
         out: Floats = (power(one, t) - power(other, t)) / gap
-    # Where the two are too near for a difference, its slope at the middle; either way ten digits are left.
+    # Where the two are too near for a difference, its slope at the middle; either way ten digits
+    # are left.
     near = t * np.abs(gap) < 1e-5 * np.abs(1 - one)
     out[near] = t * power((one + other)[near] / 2, t - 1)
     return out

@@ -1,23 +1,30 @@
-"""Errors of protocols whose averaging has momentum, `tracking` and `carried-means`: derived, not fitted.
+"""Errors of protocols whose averaging has momentum: derived, not fitted.
 
-Estimates of nodes are a sum over modes of the network, and modes differ in one number only: their rate κ, the share of
-a mode that averaging removes while every node takes part in one exchange. In each mode six numbers follow a linear
-equation of which this module computes the covariances, from the first exchange on:
+They are `tracking` and `carried-means`.
+
+Estimates of nodes are a sum over modes of the network, and modes differ in one number only: their
+rate κ, the share of a mode that averaging removes while every node takes part in one exchange. In
+each mode six numbers follow a linear equation of which this module computes the covariances, from
+the first exchange on:
 
 - *estimate*, with momentum applied, and *debt*, what is still owed to it (`gosta.protocols.tracking.average`). An
-  exchange moves the estimate by a share κ of itself and owes it PUSH · memory times that, which is paid out over a
-  memory of a quarter of all exchanges. The two make a damped oscillation whose frequency is √(PUSH · κ) and whose
-  damping is 5/(2 · exchanges): a mode shrinks like (√κ · exchanges)^(−5/2), where plain averaging needs 1/κ exchanges.
+  exchange moves the estimate by a share κ of itself and owes it PUSH · memory times that, which is
+  paid out over a memory of a quarter of all exchanges. The two make a damped oscillation whose
+  frequency is √(PUSH · κ) and whose damping is 5/(2 · exchanges): a mode shrinks like (√κ ·
+  exchanges)^(−5/2), where plain averaging needs 1/κ exchanges.
 - *counted*, what estimates have been given of a row's mean; *mean*, that of a row with the rows it has met; *visitor*,
-  the deviation of the rows that are met from the average row, which visitors carry along; *row*, that of the row.
+  the deviation of the rows that are met from the average row, which visitors carry along; *row*,
+  that of the row.
 
-Exchanges are random, so two kinds of noise are added: averaging takes energy out of two nodes and spreads it over all
-modes, and what a node does at its exchanges happens more or less often. A remainder of the kernel is met again where a
-visitor returns; only what returns sooner than a mode responds matters to it. Modes lose energy to each other, so that a
-step is solved for all of them at once.
+Exchanges are random, so two kinds of noise are added: averaging takes energy out of two nodes and
+spreads it over all modes, and what a node does at its exchanges happens more or less often. A
+remainder of the kernel is met again where a visitor returns; only what returns sooner than a mode
+responds matters to it. Modes lose energy to each other, so that a step is solved for all of them at
+once.
 
-Approximations: rows are placed at random; all nodes have the same number of exchanges, the harmonic mean over nodes;
-edges have one share in the exchanges of a node, the mean over edges; in the mean over modes, hubs do not count.
+Approximations: rows are placed at random; all nodes have the same number of exchanges, the harmonic
+mean over nodes; edges have one share in the exchanges of a node, the mean over edges; in the mean
+over modes, hubs do not count.
 """
 
 from __future__ import annotations
@@ -73,7 +80,9 @@ class Source(NamedTuple):
 
 
 def missing_of_tracking(exchanges: Floats) -> Floats:
-    """Return the mean of 6/((k + 2)(k + 3)) over numbers of exchanges k: what a smoothed mean lacks of its value.
+    """Return what a smoothed mean lacks of its value, as a share.
+
+    It is the mean of 6/((k + 2)(k + 3)) over numbers of exchanges k.
 
     Each exchange multiplies the rest by 1 − 2/(k + 3); numbers of exchanges are Poisson.
     """
@@ -96,10 +105,13 @@ def tracking_growth(_network: NetworkSummary, t: float) -> Growth:
 
 
 def carried_growth(network: NetworkSummary, t: float) -> Growth:
-    """Return the growth of the means that visitors carry; a visitor arrives somewhere in every second exchange.
+    """Return the growth of the means that visitors carry.
 
-    The first visitor of a row leaves home in the first exchange, the second in the second one; each is then counted at
-    once. A node remembers a row more with every exchange, up to `REMEMBERED`; visitors meet nodes by their pace.
+    A visitor arrives somewhere in every second exchange.
+
+    The first visitor of a row leaves home in the first exchange, the second in the second one; each
+    is then counted at once. A node remembers a row more with every exchange, up to `REMEMBERED`;
+    visitors meet nodes by their pace.
     """
     paces, weights, now = network.paces, network.paces * network.pace_shares, t * network.rarity
     full = (REMEMBERED - 1) / paces  # when a node remembers as many rows as it can
@@ -116,7 +128,8 @@ def carried_growth(network: NetworkSummary, t: float) -> Growth:
 
 
 TRACKING = Source(tracking_growth, 1, 0.0)
-# A visitor waits for two exchanges at each place, so its number of visits varies half as much as a Poisson number.
+# A visitor waits for two exchanges at each place, so its number of visits varies half as much as a
+# Poisson number.
 CARRIED = Source(carried_growth, COPIES, 0.5)
 
 
@@ -133,11 +146,13 @@ class MomentumErrors:
         rates, counts = network.merged()
         # whether the slowest mode is one, along which the rows are known
         self.is_single = counts[0] < 1.5
-        # The last mode is the mean over all nodes, whose share is 0: it takes no part in means over modes.
+        # The last mode is the mean over all nodes, whose share is 0: it takes no part in means over
+        # modes.
         self.rates = np.append(np.minimum(rates * network.n / 4 * network.rarity, 1.0), 0.0)
         self.shares = np.append(counts / network.n, 0.0)
         self.copies = 1 if source is None else source.copies
-        # Visitors move equally often whatever the graph, so often in an exchange of a typical node; nodes do not.
+        # Visitors move equally often whatever the graph, so often in an exchange of a typical node;
+        # nodes do not.
         self.moves = network.rarity if self.copies > 1 else 1.0
         # Where means travel, a row and a row that is remembered both move.
         returns = np.exp(-2.0 * self.copies * np.outer(LAGS, self.rates)) @ self.shares - np.exp(
@@ -146,7 +161,8 @@ class MomentumErrors:
         # probability to meet again, beyond that of two random rows
         self.returns = np.maximum(0.0, returns)
         self.covariances = self._first_covariances()
-        # By time: the variance over all modes, over the slowest of them, and that of the mean over all nodes.
+        # By time: the variance over all modes, over the slowest of them, and that of the mean over
+        # all nodes.
         self.times: list[float] = []
         self.modes: list[float] = []
         self.slowest: list[float] = []
@@ -188,14 +204,16 @@ class MomentumErrors:
         passed = exchanges * self.network.paces
         lacking, bias, scale = 0.0, 0.0, 1.0
         if self.source is CARRIED:
-            # A node has an estimate unless it had no exchange, or one with a node that had none before.
+            # A node has an estimate unless it had no exchange, or one with a node that had none
+            # before.
             new = self.network.pace_shares @ -np.expm1(-passed)
             lacking = float(
                 self.network.pace_shares @ (np.exp(-passed) * (1 + self.network.paces * new))
             )
             scale = 1 / (1 - min(lacking, 0.9)) ** 2
         elif self.source is TRACKING:
-            # The last change is not in the estimate yet. In a ratio the bias cancels, but noise counts for more.
+            # The last change is not in the estimate yet. In a ratio the bias cancels, but noise
+            # counts for more.
             missing = float(
                 self.network.pace_shares @ missing_of_tracking(np.maximum(passed - 1, 0.0))
             )
@@ -208,7 +226,10 @@ class MomentumErrors:
         return ErrorMoments(bias, 0.0, float(scale * (modes - slowest) + mean), lacking)
 
     def _note(self, time: float) -> None:
-        """Keep the variances of estimates: before the last change, averaging removed a share κ of each mode."""
+        """Keep the variances of estimates.
+
+        Before the last change, averaging removed a share κ of each mode.
+        """
         energy = np.maximum(self.covariances[:, AT[ESTIMATE, ESTIMATE]], 0.0)
         of_modes = self.shares * (1 - self.rates) * energy
         kept = (
@@ -223,7 +244,10 @@ class MomentumErrors:
             column.append(value)
 
     def _step(self, length: float) -> None:
-        """Advance by so many exchanges of a node: one step of a two-stage implicit Runge-Kutta rule."""
+        """Advance by a number of exchanges of a node.
+
+        This is one step of a two-stage implicit Runge-Kutta rule.
+        """
         t = self.times[-1] + length / 2
         own, coupling, by_rate, noise = self._equation(t)
         rates, shares, size = self.rates[:, None], self.shares, len(PAIRS)
@@ -253,7 +277,11 @@ class MomentumErrors:
         self._note(self.times[-1] + length)
 
     def _equation(self, t: float) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return what changes covariances: own modes, the mean over modes, that weighted by rates, and noise."""
+        """Return four terms that change covariances.
+
+        They are what a mode itself adds, what the mean over modes adds, what that mean weighted by
+        rates adds, and noise.
+        """
         network, source, unit = self.network, self.source, np.eye(SIZE)
         payout = 1 / memory(t + 1)
         gain = PUSH * network.push * min(1.0, (t + 1) / RAMP) * memory(t + 1)
@@ -301,16 +329,17 @@ class MomentumErrors:
         shared[[ESTIMATE, COUNTED]] = kernel.start * growth.follow * growth.missing
         fresh = np.zeros(SIZE)
         fresh[MEAN], fresh[[ESTIMATE, COUNTED]] = growth.renew, growth.follow * growth.renew
-        # A remainder counts again if it is met again while a mode responds: within 1/κ exchanges, or 0.4/ω of a mode of
-        # frequency ω, since up to there 1/√s has the integral that cos(ωs)/√s has in all. One of many counts little.
+        # A remainder counts again if it is met again while a mode responds: within 1/κ exchanges,
+        # or 0.4/ω of a mode of frequency ω, since up to there 1/√s has the integral that cos(ωs)/√s
+        # has in all. One of many counts little.
         often = np.minimum(1 / growth.compared, self.returns)
         sums = np.append(0.0, np.cumsum((often[1:] + often[:-1]) / 2 * np.diff(LAGS)))
         response = 1 / (rates + 2.5 * np.sqrt(PUSH * self.network.push * rates) + 1e-12)
         remainder = kernel.pairs * (
             1 / growth.compared + 2 * np.interp(np.minimum(t, response), LAGS, sums)
         )
-        # Where visitors mix at once, their noise is three times in drift and coupling together; it should be once. The
-        # mean of those that are remembered varies less than one of them.
+        # Where visitors mix at once, their noise is three times in drift and coupling together; it
+        # should be once. The mean of those that are remembered varies less than one of them.
         spread = _window_variance(rates, growth.compared)
         visitors = -2 * kernel.rows * spread
         visitors[-1] = source.evenness * kernel.rows

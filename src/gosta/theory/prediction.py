@@ -1,15 +1,18 @@
 """Predicted errors of a single run, and the number of exchanges it needs: derived, not fitted.
 
-An expectation says nothing about one run, whose error is mostly noise; but noise can be computed mode by mode. Split
-the kernel as H(x, y) = V + u(x) + u(y) + r(x, y), with u the deviation of a row's mean from V and r the remainder. A
-node folds in u of its own row, always the same; u of its visitor, which is correlated for about as long as visitors
-take to mix; and r of the two, which recurs when the visitor returns. Averaging damps each mode of the network at its
-own rate. The variances add up, together with the squared bias from early exchanges, in which a node's visitor is its
-own row. Unless the expectation of each node is given, rows are assumed to be placed at nodes at random.
+An expectation says nothing about one run, whose error is mostly noise; but noise can be computed
+mode by mode. Split the kernel as H(x, y) = V + u(x) + u(y) + r(x, y), with u the deviation of a
+row's mean from V and r the remainder. A node folds in u of its own row, always the same; u of its
+visitor, which is correlated for about as long as visitors take to mix; and r of the two, which
+recurs when the visitor returns. Averaging damps each mode of the network at its own rate. The
+variances add up, together with the squared bias from early exchanges, in which a node's visitor is
+its own row. Unless the expectation of each node is given, rows are assumed to be placed at nodes at
+random.
 
-Approximations: numbers of exchanges are replaced by their means, edges are independent of the rows they join, errors
-are normal, and ratios are replaced by their tangents. `docs/explanation/theory.md` reports the accuracy that results.
-The protocols that average with momentum are in `gosta.theory.momentum`.
+Approximations: numbers of exchanges are replaced by their means, edges are independent of the rows
+they join, errors are normal, and ratios are replaced by their tangents.
+`docs/explanation/theory.md` reports the accuracy that results. The protocols that average with
+momentum are in `gosta.theory.momentum`.
 """
 
 from __future__ import annotations
@@ -88,8 +91,9 @@ def predict(
 ) -> Prediction:
     """Predict how many exchanges a network needs to reach a mean relative error over its nodes.
 
-    Predictions are derived from the network and the kernel; nothing is fitted to simulations. Rows are assumed to be
-    placed at nodes at random: where neighbours have similar rows, more exchanges are needed.
+    Predictions are derived from the network and the kernel; nothing is fitted to simulations. Rows
+    are assumed to be placed at nodes at random: where neighbours have similar rows, more exchanges
+    are needed.
 
     Parameters
     ----------
@@ -100,14 +104,14 @@ def predict(
     accuracy
         The mean over nodes of the relative error in a single run, such as 0.01.
     data, statistic, columns, label, score, drop_missing, options
-        As for `gosta.simulate`. Without them, the prediction is for a typical kernel: the Gini mean difference of
-        normally distributed numbers.
+        As for `gosta.simulate`. Without them, the prediction is for a typical kernel: the Gini mean
+        difference of normally distributed numbers.
 
     Returns
     -------
     Prediction
-        Exchanges of all nodes together and of one node, and the numbers that are sent; infinite where the error stays
-        above `accuracy` for 2**53 iterations.
+        Exchanges of all nodes together and of one node, and the numbers that are sent; infinite
+        where the error stays above `accuracy` for 2**53 iterations.
 
     Examples
     --------
@@ -145,7 +149,8 @@ def predict(
         )
     if network.n == 2 and rule.name == "u2":
         raise InputError(
-            "the visitors of two nodes swap back and forth forever: u2 does not converge; take more nodes"
+            "the visitors of two nodes swap back and forth forever: u2 does not converge; take "
+            "more nodes"
         )
     iterations = first_below(lambda t: error_at(formula, network, kernel, t), accuracy)
     exchanges = iterations * rule.draws
@@ -153,7 +158,7 @@ def predict(
 
 
 def formula_of(protocol: AnyProtocol) -> Formula:
-    """Return the formula of a protocol, or of the variant of a protocol for moments or for tables."""
+    """Return the formula of a protocol, or of its variant for moments or for tables."""
     if protocol.averages_moments and protocol.name in MOMENTUM_NAMES:
         return averaged_moments
     if protocol.name in MOMENTUM_NAMES and protocol.needs_known:
@@ -162,7 +167,10 @@ def formula_of(protocol: AnyProtocol) -> Formula:
 
 
 def has_prediction(setting: Setting) -> bool:
-    """Return whether there is a formula for a setting: for its protocol, and for means that are not local."""
+    """Return whether there is a formula for a setting.
+
+    There must be one for its protocol, and its means must not be local.
+    """
     return setting.protocol.name in PREDICTIONS and setting.estimand.tracked.local is None
 
 
@@ -171,7 +179,8 @@ def formula_of_setting(setting: Setting) -> Formula:
     if setting.protocol.name in PREDICTIONS and not has_prediction(setting):
         name = setting.estimand.statistic.name
         raise InputError(
-            f"there is no prediction for {name}, a function of each row's own mean, or for intervals"
+            f"there is no prediction for {name}, a function of each row's own mean, or for "
+            "intervals"
         )
     return formula_of(setting.protocol)
 
@@ -179,8 +188,8 @@ def formula_of_setting(setting: Setting) -> Formula:
 def predicted_errors(setting: Setting, times: Integers, expected: Floats | None = None) -> Floats:
     """Return the mean over nodes of the relative error in a single run, at given iterations.
 
-    `expected`, the relative errors of expected estimates (nodes × times), replaces the assumption that rows are placed
-    at random.
+    `expected`, the relative errors of expected estimates (nodes × times), replaces the assumption
+    that rows are placed at random.
     """
     network, kernel, formula = (
         summarise(setting.graph),
@@ -196,7 +205,10 @@ def predicted_errors(setting: Setting, times: Integers, expected: Floats | None 
 
 
 def kernel_moments(setting: Setting) -> KernelMoments:
-    """Return the moments of a kernel; for a statistic of several numbers, relative to the length of their vector."""
+    """Return the moments of a kernel.
+
+    For a statistic of several numbers they are relative to the length of their vector.
+    """
     estimand, slopes, size = setting.estimand, setting.slopes, scale_of(setting.target)
     if size == 0:
         subject = f"{estimand.statistic.name} of {estimand.data}"
@@ -219,8 +231,9 @@ def kernel_moments(setting: Setting) -> KernelMoments:
 def _along_slowest_mode(graph: Graph, deviations: Floats) -> float:
     """Return the variance along the slowest mode, relative to the average mode.
 
-    That mode dominates where two halves hardly exchange, and then it matters which rows are in which half. Of several
-    slowest modes it is the mean, which does not depend on the eigenvectors that linear algebra chooses.
+    That mode dominates where two halves hardly exchange, and then it matters which rows are in
+    which half. Of several slowest modes it is the mean, which does not depend on the eigenvectors
+    that linear algebra chooses.
     """
     size = (deviations**2).mean()
     if graph.edges is None or not size:  # all modes are alike
@@ -240,7 +253,10 @@ def neighbour_correlation(setting: Setting) -> float:
 
 
 def first_below(error: Callable[[float], float], accuracy: float) -> float:
-    """Return the time from which on an error stays below an accuracy; infinite if that is beyond 2**53."""
+    """Return the time from which on an error stays below an accuracy.
+
+    It is infinite if that is beyond 2**53.
+    """
     times, above = np.geomspace(1.0, LATEST, 160), -1
     for k, t in enumerate(times):
         now = error(float(t))
@@ -275,7 +291,10 @@ def _mean_absolute(bias: Rates, variance: float) -> Floats:
 
 
 def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Follow the energy of each mode: it decays, and what averaging takes from two nodes is spread over all modes."""
+    """Follow the energy of each mode.
+
+    It decays, and what averaging takes from two nodes is spread over all modes.
+    """
     a, n, root = network.rates / 2, network.n, np.sqrt(network.counts)
     decay, modes = np.linalg.eigh(np.outer(root * a, root * a) - 2 * np.diag(a))
     left = (modes.T @ root) ** 2 @ np.exp(decay * t)
@@ -286,7 +305,7 @@ def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> Error
 
 
 def u1(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Average over time a node's kernel values, less its own row's mean."""
+    """Predict U1: the average over time of a node's kernel values, less its own row's mean."""
     rates, share = network.rates, network.counts / network.n
     home = _integral(rates, t) / t
     seen = (share * _double_integral(rates, t)).sum() / t**2
@@ -297,11 +316,15 @@ def u1(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments
 
 
 def u2(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Average visitor × visitor over time; a pair recurs only when both visitors return."""
+    """Predict U2: the average of visitor × visitor over time.
+
+    A pair recurs only when both visitors return.
+    """
     rates, share = network.rates, network.counts / network.n
     single = (share * _double_integral(rates, t)).sum() / t**2
     double = (np.outer(share, share) * _double_integral(np.add.outer(rates, rates), t)).sum() / t**2
-    # Both visitors begin as the node's own row, so early means over runs vary with twice its deviation.
+    # Both visitors begin as the node's own row, so early means over runs vary with twice its
+    # deviation.
     placement = float(2 * kernel.rows * share @ (_integral(rates, t) / t) ** 2)
     noise = 2 * kernel.rows * single + kernel.pairs * double - placement
     bias = float(kernel.own * share @ _integral(2 * rates, t) / t)
@@ -309,13 +332,19 @@ def u2(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments
 
 
 def gosta_sync(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Differ from GoSta-async in that a visitor is folded in at every tick of its random stay: twice the variance."""
+    """Predict GoSta-sync, whose noise has twice the variance of GoSta-async.
+
+    A visitor is folded in at every tick of its random stay.
+    """
     bias = float(kernel.own * network.counts @ _integral(network.rates, t) / (network.n * t))
     return ErrorMoments(bias, *_variances(network, kernel, t, stay=2.0, flat=20 / 3))
 
 
 def gosta_async(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Add the bias from own observations and from estimates of 0 at the start to the noise of every exchange."""
+    """Predict GoSta-async: a bias, and the noise of every exchange.
+
+    The bias is from own observations and from estimates of 0 at the start.
+    """
     exchanges = 2 * t / network.n
     bias = float(kernel.own * network.counts @ _integral(network.rates, t) / (network.n * t))
     start = network.rarity * START_WEIGHT / exchanges
@@ -328,9 +357,9 @@ def _variances(
 ) -> tuple[float, float]:
     """Return the variances over nodes and over runs of estimates that are averaged in every exchange.
 
-    `stay` is the mean square of how often a visitor is folded in during one stay. `flat` and `stay` weight the part
-    that has not been averaged yet; on the complete graph they make the sum exact: 2·stay for r and for u of visitors,
-    4 + 2·stay for u of one's own row, over exchanges².
+    `stay` is the mean square of how often a visitor is folded in during one stay. `flat` and `stay`
+    weight the part that has not been averaged yet; on the complete graph they make the sum exact:
+    2·stay for r and for u of visitors, 4 + 2·stay for u of one's own row, over exchanges².
     """
     n, rates, counts = network.n, network.rates, network.counts
     a, exchanges = rates / 2, 2 * t / n
@@ -376,17 +405,26 @@ def _damped_double_integral(damping: Rates, rate: Rates, t: float) -> Floats:
 
 
 def tracking(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Follow means that stay at their nodes, and averaging with momentum: see `gosta.theory.momentum`."""
+    """Predict tracking: means stay at their nodes, and averaging has momentum.
+
+    See `gosta.theory.momentum`.
+    """
     return _momentum(TRACKING, network, kernel).at(t)
 
 
 def carried_means(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Follow means that travel with visitors, and averaging with momentum: see `gosta.theory.momentum`."""
+    """Predict carried-means: means travel with visitors, and averaging has momentum.
+
+    See `gosta.theory.momentum`.
+    """
     return _momentum(CARRIED, network, kernel).at(t)
 
 
 def averaged_moments(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Follow averaging with momentum alone: the value is replaced by its tangent, as a function of moments."""
+    """Predict averaging of moments with momentum.
+
+    The value is replaced by its tangent, as a function of moments.
+    """
     return _momentum(None, network, kernel).at(t)
 
 

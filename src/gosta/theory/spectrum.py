@@ -1,8 +1,9 @@
 """Spectra of networks: eigenvalues of the Laplacian, per exchange.
 
-An edge is drawn with a probability proportional to its weight, so one exchange multiplies a visitor's expected place by
-``I - L`` and expected estimates by ``I - L/2``, where ``L`` is the Laplacian whose weights sum to one. An eigenvalue of
-``L`` is called a *rate* here: the paper's W_α has eigenvalues 1 − rate/α.
+An edge is drawn with a probability proportional to its weight, so one exchange multiplies a
+visitor's expected place by ``I - L`` and expected estimates by ``I - L/2``, where ``L`` is the
+Laplacian whose weights sum to one. An eigenvalue of ``L`` is called a *rate* here: the paper's W_α
+has eigenvalues 1 − rate/α.
 """
 
 from __future__ import annotations
@@ -50,14 +51,20 @@ class Modes(NamedTuple):
     vectors: Floats  # one column for each rate
 
     def visitor_terms(self, kernel: Floats) -> Floats:
-        """Return φ_a(k) (Hφ_a)(k), nodes × modes: the part of a mode in a node's kernel value with its visitor."""
+        """Return φ_a(k) (Hφ_a)(k), nodes × modes.
+
+        It is the part of a mode in a node's kernel value with its visitor.
+        """
         return self.vectors * (kernel @ self.vectors)
 
 
 def spectral_gap(graph: Any, n: int | None = None, seed: int = 0) -> float:
-    """Compute the spectral gap c = 1 − λ₂(2) = β/(2m), with β the second smallest eigenvalue of the Laplacian.
+    """Compute the spectral gap c = 1 − λ₂(2) = β/(2m).
 
-    Differences between estimates shrink like exp(−ct) and visitors mix like exp(−2ct) after t exchanges.
+    Here β is the second smallest eigenvalue of the Laplacian.
+
+    Differences between estimates shrink like exp(−ct) and visitors mix like exp(−2ct) after t
+    exchanges.
 
     Parameters
     ----------
@@ -83,8 +90,8 @@ def spectral_gap(graph: Any, n: int | None = None, seed: int = 0) -> float:
 def mixing_time(graph: Any, n: int | None = None, seed: int = 0) -> float:
     """Compute the exchanges after which a visitor can be at any node, wherever it came from.
 
-    The distribution of its place is then within 1/4 of uniform in total variation, as √n·λ₂(1)^t/2 bounds that
-    distance.
+    The distribution of its place is then within 1/4 of uniform in total variation, as √n·λ₂(1)^t/2
+    bounds that distance.
 
     Parameters
     ----------
@@ -123,13 +130,15 @@ def slowest_rate(graph: Graph) -> float:
 
 
 def slowest_mode(graph: Graph) -> tuple[float, Floats]:
-    """Return the smallest rate above zero and its eigenvector, Fiedler's: the direction that mixes last.
+    """Return the smallest rate above zero and its eigenvector, Fiedler's.
 
-    Which one linear algebra finds, if there are several, and its sign depend on the processor. So of
-    several (in a cycle, say) it is the one along which the ends of an edge differ most: of the first
-    edge whose ends clearly differ along any of them. And the first number of the vector that is
-    clearly not zero, a tenth of the largest or more, is positive. Beyond 10,000 nodes the vector is
-    an approximation, and only its sign is certain if there are several.
+    Along it the network mixes last.
+
+    Which one linear algebra finds, if there are several, and its sign depend on the processor. So
+    of several (in a cycle, say) it is the one along which the ends of an edge differ most: of the
+    first edge whose ends clearly differ along any of them. And the first number of the vector that
+    is clearly not zero, a tenth of the largest or more, is positive. Beyond 10,000 nodes the vector
+    is an approximation, and only its sign is certain if there are several.
     """
     rate, vectors = slowest_modes(graph)
     vector = vectors[:, 0]
@@ -143,7 +152,10 @@ def slowest_mode(graph: Graph) -> tuple[float, Floats]:
 
 @functools.lru_cache(maxsize=4)
 def slowest_modes(graph: Graph) -> tuple[float, Floats]:
-    """Return the smallest rate above zero and its eigenvectors, as columns; of large graphs only one of them."""
+    """Return the smallest rate above zero and its eigenvectors, as columns.
+
+    For large graphs there is only one column.
+    """
     if graph.n > MAX_SMALL_NODES and graph.edges is not None:
         can_factor = graph.n <= MAX_FACTORED_NODES and graph.m <= 20 * graph.n
         rate, vector = (_solve_by_factoring if can_factor else _solve_by_multigrid)(graph.check())
@@ -179,7 +191,10 @@ def decompose(graph: Graph) -> Modes:
 
 @functools.lru_cache(maxsize=4)
 def density(graph: Graph) -> tuple[Floats, Floats]:
-    """Return the rates above zero and how many of each there are, close ones merged; estimated for large graphs."""
+    """Return the rates above zero and how many of each there are, close ones merged.
+
+    For large graphs they are estimated.
+    """
     if graph.edges is None:
         return np.array([graph.n / graph.m]), np.array([graph.n - 1.0])
     all_rates = _all_rates(graph)
@@ -191,7 +206,10 @@ def density(graph: Graph) -> tuple[Floats, Floats]:
 
 
 def merge_close(rates: Floats, counts: Floats, width: float) -> tuple[Floats, Floats]:
-    """Merge rates whose logarithms differ by less than about `width`; return the rates and how many of each."""
+    """Merge rates whose logarithms differ by less than about `width`.
+
+    Returns the rates and how many of each there are.
+    """
     _, group = np.unique(np.round(np.log(rates) / width), return_inverse=True)
     total: Floats = np.bincount(group, counts).astype(np.float64)
     return np.bincount(group, counts * rates) / total, total
@@ -236,7 +254,10 @@ def _all_rates(graph: Graph) -> Floats | None:
 
 
 def _solve_by_factoring(graph: Graph) -> tuple[float, Floats]:
-    """Find the slowest mode by Lanczos on the inverse, from a factorisation without one node's row and column."""
+    """Find the slowest mode by Lanczos on the inverse of the Laplacian.
+
+    A factorisation without one node's row and column gives the inverse.
+    """
     linalg = scipy_module("sparse.linalg")
     assert graph.edges is not None
     n, matrix = graph.n, laplacian(graph).tocsc() * graph.n
@@ -295,8 +316,8 @@ def _project(invert: Callable[[Floats], Floats], value: float, vector: Floats) -
 def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
     """Find the slowest mode by LOBPCG with an algebraic multigrid preconditioner.
 
-    Plain aggregation with W-cycles stays cheap on expanders and hubs, where smoothed aggregation fills in, and still
-    handles long thin graphs, where Lanczos needs hours.
+    Plain aggregation with W-cycles stays cheap on expanders and hubs, where smoothed aggregation
+    fills in, and still handles long thin graphs, where Lanczos needs hours.
     """
     lobpcg = scipy_module("sparse.linalg").lobpcg
     pyamg = require("pyamg", "theory", "the spectral gap of a large graph")
@@ -306,8 +327,8 @@ def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
         600 * n + 60 * matrix.nnz, f"the spectral gap of {graph.name}", "take a smaller graph"
     )
     constant = np.ones((n, 1))
-    # More vectors than needed, half of them nodes that are drawn least: weights can confine the slowest mode to a
-    # corner, where a random start is almost zero.
+    # More vectors than needed, half of them nodes that are drawn least: weights can confine the
+    # slowest mode to a corner, where a random start is almost zero.
     half = 4 if n <= MAX_BLOCK_NODES else 1
     vectors = np.random.default_rng(0).standard_normal((n, 2 * half))
     vectors[:, half:] = 0.0
@@ -338,7 +359,9 @@ def _solve_by_multigrid(graph: Graph) -> tuple[float, Floats]:
 
 
 def _sample_rates(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
-    """Return rates and counts that approximate sums over all eigenvalues, by stochastic Lanczos quadrature.
+    """Return rates and counts by stochastic Lanczos quadrature.
+
+    Sums over them approximate sums over all eigenvalues.
 
     The slowest rate, which the quadrature would miss, is solved for and its direction excluded.
     """
@@ -356,7 +379,10 @@ def _sample_rates(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
 
 
 def _quadrature(matrix: Any, start: Floats, fixed: Floats) -> tuple[Floats, Floats]:
-    """Return the eigenvalues that a vector consists of and their shares, after some steps of Lanczos."""
+    """Return the eigenvalues that a vector consists of and their shares.
+
+    They are computed in some steps of Lanczos.
+    """
     steps = min(LANCZOS_STEPS, len(start) - 2)
     along, across = np.zeros(steps), np.zeros(steps - 1)
     before, now = np.zeros_like(start), start / np.linalg.norm(start)

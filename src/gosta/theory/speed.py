@@ -1,4 +1,4 @@
-"""How fast gossip is on a network: its gap, its mixing time, exchanges to some accuracies, its bottleneck."""
+"""How fast gossip is on a network, with the default protocol and a typical kernel."""
 
 from __future__ import annotations
 

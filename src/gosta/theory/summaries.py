@@ -1,4 +1,4 @@
-"""What predictions depend on, and what they consist of: summaries of a network, of a kernel, and of errors."""
+"""Summaries of a network, of a kernel, and of errors, which predictions consist of."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ CLOSE_RATES = 0.1  # rates whose logarithms differ by less are one where each co
 class KernelMoments(NamedTuple):
     """Moments of a statistic's kernel, each relative to the statistic's value.
 
-    The defaults are those of a typical kernel: the Gini mean difference of normally distributed numbers.
+    The defaults are those of a typical kernel: the Gini mean difference of normally distributed
+    numbers.
     """
 
     rows: float = 0.1278  # variance of row means, u

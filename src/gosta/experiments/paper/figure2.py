@@ -54,20 +54,24 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     start = int(ours.iterations[model.FIRST_COMPARED])
     claims = [
         Claim(
-            "GoSta-sync has a lower mean error than U2-gossip on every network, for both data sets.",
-            f"lower at {model.range_text([100 * e.share for e in errors], '.0f')} % of the checkpoints from {start:,} "
+            "GoSta-sync has a lower mean error than U2-gossip on every network, for both data "
+            "sets.",
+            f"lower at {model.range_text([100 * e.share for e in errors], '.0f')} % of the "
+            f"checkpoints from {start:,} "
             f"on, and {model.range_text([e.factor for e in errors], '.1f')} times lower on average",
             all(e.share == 1 for e in errors),
         ),
         Claim(
             "Its error also varies less from node to node.",
-            f"spread lower at {model.range_text([100 * s.share for s in spreads], '.0f')} % of the checkpoints; "
+            f"spread lower at {model.range_text([100 * s.share for s in spreads], '.0f')} % of the "
+            "checkpoints; "
             f"{model.range_text([s.factor for s in spreads], '.1f')} times lower on average",
             all(s.share == 1 for s in spreads),
         ),
         Claim(
             "The gap between the two grows strongly in the first steps.",
-            f"the difference of the errors is largest after {model.range_text([at for at, _ in early], ',.0f')} "
+            "the difference of the errors is largest after "
+            f"{model.range_text([at for at, _ in early], ',.0f')} "
             f"iterations, {model.range_text([grown for _, grown in early], '.0f')} times "
             f"that after {int(ours.iterations[0]):,} "
             f"(required: at least {GROWTH} times, within the first {percent(FIRST_STEPS)})",

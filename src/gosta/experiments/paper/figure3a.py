@@ -1,4 +1,4 @@
-"""Figure 3a: iterations to 20 % error on complete graphs of growing size, GoSta-sync against U2-gossip."""
+"""Figure 3a: iterations to 20 % error on complete graphs, GoSta-sync against U2-gossip."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ FEWEST_NODES = 50
 ITERATIONS_PER_NODE = 600  # enough for both protocols on the paper's data
 MOST_UNEQUAL = 1.5  # the largest ratio of two times that are about proportional, over the smallest
 PROPORTIONAL = (
-    "visitors of a complete graph are renewed, and estimates averaged, at a rate of 1/n, as the predicted curves have "
+    "visitors of a complete graph are renewed, and estimates averaged, at a rate of 1/n, as the "
+    "predicted curves have "
     "it too; the root of n in the bound of U2-gossip does not show"
 )
 
@@ -54,7 +55,8 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     }
     if not np.isfinite(list(times.values())).all():
         raise NumericalError(
-            f"{plan.scatter.title}: {percent(ERROR)} error is not reached within {ITERATIONS_PER_NODE} times as "
+            f"{plan.scatter.title}: {percent(ERROR)} error is not reached within "
+            f"{ITERATIONS_PER_NODE} times as "
             "many iterations as nodes; take data that depend less on a few rows"
         )
     pairs = list(zip(times["gosta-sync"], times["u2"], strict=True))
@@ -68,13 +70,16 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     at = f"at n = {', '.join(map(str, nodes))}"
     claims = [
         Claim(
-            "The gap between U2-gossip and GoSta in iterations to 20 % error widens with the size of the graph.",
+            "The gap between U2-gossip and GoSta in iterations to 20 % error widens with the size "
+            "of the graph.",
             f"{', '.join(f'{gap:,.0f}' for gap in gaps)} iterations {at}",
             min(gaps) > 0 and gaps == sorted(gaps),
         ),
         Claim(
-            "As a ratio it stays about the same: both times are proportional to the size of the graph.",
-            f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} {at} (required: all within a factor of {MOST_UNEQUAL}); "
+            "As a ratio it stays about the same: both times are proportional to the size of the "
+            "graph.",
+            f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} {at} (required: all within a factor "
+            f"of {MOST_UNEQUAL}); "
             f"{PROPORTIONAL}",
             min(ratios) > 1 and max(ratios) < MOST_UNEQUAL * min(ratios),
             is_ours=True,

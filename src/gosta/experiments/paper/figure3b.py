@@ -37,7 +37,8 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     claim = Claim(
         "GoSta-async does about as well as GoSta-sync.",
         f"errors differ by a factor of at most {model.range_text(ratios)} on the three networks "
-        f"from {int(one.iterations[model.FIRST_COMPARED]):,} iterations on (required: less than two)",
+        f"from {int(one.iterations[model.FIRST_COMPARED]):,} iterations on (required: less than "
+        "two)",
         max(ratios) < 2,
     )
     return Findings(numbers, [claim], table)

@@ -41,19 +41,24 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     flooding_ahead = f"{int(ours.iterations[first - 1]):,}" if first else "none"
     claims = [
         Claim(
-            "GoSta-async does better than gossip-flooding (slightly, the paper says), which stores all observations.",
-            f"flooding's error is {ratio_text} times GoSta's on average on complete, Watts-Strogatz and grid, "
+            "GoSta-async does better than gossip-flooding (slightly, the paper says), which stores "
+            "all observations.",
+            f"flooding's error is {ratio_text} times GoSta's on average on complete, "
+            "Watts-Strogatz and grid, "
             f"more than slightly; it is ahead in the first {flooding_ahead} iterations",
             min(ratios) > 1,
         ),
         Claim(
             "The difference is larger on networks that are less well connected.",
-            f"{end_text} percentage points at the end on complete, Watts-Strogatz and grid, {average_text} on average "
-            "over the checkpoints (required: larger on both of the latter than on complete, at the end)",
+            f"{end_text} percentage points at the end on complete, Watts-Strogatz and grid, "
+            f"{average_text} on average "
+            "over the checkpoints (required: larger on both of the latter than on complete, at the "
+            "end)",
             min(at_end[1:]) > at_end[0],
         ),
         Claim(
-            "As a ratio it is largest on the complete graph: a better network helps averaging more than flooding, "
+            "As a ratio it is largest on the complete graph: a better network helps averaging more "
+            "than flooding, "
             "which everywhere receives the same observations again.",
             f"{ratio_text} times on average on complete, Watts-Strogatz and grid",
             ratios == sorted(ratios, reverse=True),
@@ -61,7 +66,8 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
         ),
         Claim(
             "The error of GoSta-async varies less from node to node.",
-            f"flooding's spread is {', '.join(f'{spread:.2f}' for spread in spreads)} times GoSta's on average",
+            f"flooding's spread is {', '.join(f'{spread:.2f}' for spread in spreads)} times "
+            "GoSta's on average",
             min(spreads) > 1,
         ),
     ]

@@ -15,13 +15,17 @@ ITERATIONS = 500_000  # the paper does not say how long it waited for GoSta to c
 EARLY = 0.1  # of the numbers sent: where the master is to be ahead
 SOON = 0.5  # of the numbers sent: until where GoSta is to catch up
 MASTER_STARTS_LATE = (
-    "On the complete graph GoSta-async is ahead from the beginning: until the master has received all rows and sent "
+    "On the complete graph GoSta-async is ahead from the beginning: until the master has received "
+    "all rows and sent "
     "one on, nodes there have had about two exchanges each."
 )
 
 
 def jobs(plan: Plan) -> list[Job]:
-    """Return the jobs of GoSta-async on all three networks, and of a master node, which is a network of its own."""
+    """Return the jobs of GoSta-async on all three networks, and of a master node.
+
+    A master node is a network of its own.
+    """
     return [*plan.jobs_by_graph(plan.scatter, ["gosta-async"], ITERATIONS), _master_job(plan)]
 
 
@@ -60,7 +64,8 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     claims = [
         Claim(
             "A master node is ahead early on.",
-            f"within the first {percent(EARLY)} of the numbers sent, ahead on {sum(master_ahead)} of 3 networks",
+            f"within the first {percent(EARLY)} of the numbers sent, ahead on {sum(master_ahead)} "
+            "of 3 networks",
             all(master_ahead),
             MASTER_STARTS_LATE if master_ahead == [False, True, True] else model.NO_REASON,
         ),

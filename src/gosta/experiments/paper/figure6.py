@@ -1,7 +1,9 @@
-"""Figure 6, which is not in the paper: the default protocol against all others, for exchanges and for numbers sent.
+"""Figure 6, which is not in the paper: the default protocol against all others.
 
-The second row of panels has the rows of one class next to each other, so that neighbours are alike, as in many real
-networks. It has the three fastest protocols, and fewer runs.
+They are compared by exchanges and by numbers sent.
+
+The second row of panels has the rows of one class next to each other, so that neighbours are alike,
+as in many real networks. It has the three fastest protocols, and fewer runs.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from gosta.views.numbers import percent
 OURS = "carried-means"
 FAST = (OURS, "tracking", "gosta-async")
 PROTOCOLS = (*FAST, "gosta-sync", "u2", "flooding", "master-node")
-# Iterations within which each gets to 1 % on all networks of the paper, with shuffled rows and with sorted ones.
+# Iterations within which each gets to 1 % on all networks of the paper, with shuffled rows and with
+# sorted ones.
 LONG_ITERATIONS = {OURS: 200_000, "tracking": 1_600_000, "gosta-async": 1_600_000}
 SORTED_ITERATIONS = {OURS: 800_000, "tracking": 1_600_000, "gosta-async": 4_800_000}
 SORTED_SHARE = 5  # one run in so many with sorted rows
@@ -32,8 +35,10 @@ LEAST_FACTOR = 6  # by which exchanges are to be fewer on each network
 FIRST_PER_NODE = 4
 ON_NETWORKS = "on complete, Watts-Strogatz and grid"
 RANDOM_PAIRS = (
-    f"It is so only where the error is below {percent(ERROR)}. There nodes agree with each other, and the remaining "
-    "error comes from which pairs of rows happened to be evaluated, which neither protocol averages away."
+    f"It is so only where the error is below {percent(ERROR)}. There nodes agree with each other, "
+    "and the remaining "
+    "error comes from which pairs of rows happened to be evaluated, which neither protocol "
+    "averages away."
 )
 
 
@@ -44,7 +49,10 @@ def jobs(plan: Plan) -> list[Job]:
 
 
 def _job(plan: Plan, graph: str, protocol: str) -> Job:
-    """Return a long job for the protocols of the first claims; the slow simulation of flooding is figure 4's."""
+    """Return a long job for the protocols of the first claims.
+
+    The slow simulation of flooding is that of figure 4.
+    """
     if protocol == "flooding":
         return plan.job(plan.scatter, graph, protocol)
     if protocol == "master-node":
@@ -159,9 +167,12 @@ def _never_worse(histories: model.ByGraph, n: int) -> Claim:
         only_late.append(bool((error <= np.maximum(other, ERROR)).all()))
     worst = [float(ratio.max()) for ratio in ratios]
     return Claim(
-        f"After {FIRST_PER_NODE} exchanges a node, its error is at no checkpoint above that of GoSta-async.",
-        f"at most {', '.join(f'{ratio:.2f}' for ratio in worst)} times GoSta-async's {ON_NETWORKS} from {first:,} "
-        f"exchanges on, {', '.join(f'{np.exp(np.log(ratio).mean()):.2f}' for ratio in ratios)} times on average",
+        f"After {FIRST_PER_NODE} exchanges a node, its error is at no checkpoint above that of "
+        "GoSta-async.",
+        f"at most {', '.join(f'{ratio:.2f}' for ratio in worst)} times GoSta-async's {ON_NETWORKS} "
+        f"from {first:,} "
+        f"exchanges on, {', '.join(f'{np.exp(np.log(ratio).mean()):.2f}' for ratio in ratios)} "
+        "times on average",
         max(worst) <= 1,
         RANDOM_PAIRS if all(only_late) else model.NO_REASON,
         is_ours=True,
@@ -169,7 +180,10 @@ def _never_worse(histories: model.ByGraph, n: int) -> Claim:
 
 
 def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
-    """Compare numbers sent; a protocol whose simulation ended before 1 % counts as arriving at its end."""
+    """Compare numbers sent.
+
+    A protocol whose simulation ended before 1 % counts as arriving at its end.
+    """
     first, arrived, next_best = [], [], []
     unfinished: dict[str, list[float]] = {}
     for by_protocol in histories.values():
@@ -191,7 +205,8 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
     )
     return Claim(
         f"For the numbers it sends, too, it is the first at {percent(ERROR)} error.",
-        f"after {_millions(arrived)} numbers {ON_NETWORKS}, the next after {_millions(next_best)}{'; ' * bool(ends_at)}"
+        f"after {_millions(arrived)} numbers {ON_NETWORKS}, the next after "
+        f"{_millions(next_best)}{'; ' * bool(ends_at)}"
         f"{ends_at}",
         all(first),
         is_ours=True,
@@ -199,7 +214,10 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
 
 
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
-    """Draw a panel for each network and order of rows, against numbers sent, from where a master has all rows."""
+    """Draw a panel for each network and order of rows, against numbers sent.
+
+    The axis begins where a master has all rows.
+    """
     figure, axes = layout.make_panels(2, 3, 2.1)
     axes[0, 0].set_xscale("log")
     shuffled, ordered = _histories(plan, history_of)

@@ -1,8 +1,9 @@
-"""Values that all experiments of the paper share: subjects, plans, error histories, claims, findings.
+"""Values that the experiments of the paper share: plans, error histories, claims, findings.
 
-An experiment is one table or figure: the jobs it needs, and functions that evaluate and draw their results. A claim is
-a sentence of the paper's experimental section in our words, with a check that can fail and states its threshold. A
-claim that fails is a finding. Figure 6 and its claims are our own.
+An experiment is one table or figure: the jobs it needs, and functions that evaluate and draw their
+results. A claim is a sentence of the paper's experimental section in our words, with a check that
+can fail and states its threshold. A claim that fails is a finding. Figure 6 and its claims are our
+own.
 """
 
 from __future__ import annotations
@@ -137,7 +138,10 @@ class ErrorHistory(NamedTuple):
         return self.units if axis == "units" else self.iterations
 
     def first_below(self, error: float, axis: Against = "iterations") -> float:
-        """Return where the mean error falls below a given one, interpolated between checkpoints; NaN if nowhere."""
+        """Return where the mean error falls below a given one; NaN if nowhere.
+
+        The place is interpolated between checkpoints.
+        """
         at = self.against(axis)
         below = np.flatnonzero(self.error < error)
         if not len(below):

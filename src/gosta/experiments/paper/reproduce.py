@@ -1,4 +1,4 @@
-"""Reproduction of the paper: every table and figure, with its claims, and reports, into a folder."""
+"""Reproduction of the paper: every table and figure with its claims, and reports of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ Run = Callable[[Study, Path], Outcome]
 
 
 def make_plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
-    """Load the paper's data, or one stand-in for both of its data sets, and place rows at nodes at random.
+    """Load the paper's data and place rows at nodes at random.
+
+    One stand-in can replace both data sets.
 
     In the order of the files, rows of one class would be neighbours on a grid.
     """
@@ -55,7 +57,8 @@ def make_plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
         raise InputError(f"{error}{other}") from None
     first, second = (_rectangular(one.shuffle(seed)) if data else one.shuffle(seed) for one in rows)
     titles = [TITLES.get(one.name, one.name) for one in (first, second)]
-    # The paper divides the AUC by known class sizes: so does the Mann-Whitney count, but for a constant factor.
+    # The paper divides the AUC by known class sizes: so does the Mann-Whitney count, but for a
+    # constant factor.
     scatter = Subject(
         first,
         "within-cluster-scatter",
@@ -66,7 +69,8 @@ def make_plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
     for subject in (scatter, auc):
         if gosta.exact(subject.rows, subject.statistic, **subject.options) == 0:
             raise DataError(
-                f"{subject.statistic} of {subject.data} is 0: there is no relative error; take other data"
+                f"{subject.statistic} of {subject.data} is 0: there is no relative error; take "
+                "other data"
             )
     return Plan(scatter, auc, runs, seed)
 
@@ -92,7 +96,10 @@ def select(names: Sequence[str]) -> list[str]:
 def reproduce(
     plan: Plan, names: Sequence[str], folder: Path, run: Run = run_study
 ) -> Iterator[CompletedExperiment]:
-    """Run experiments one after the other; simulations whose results are in the folder are not run again."""
+    """Run experiments one after the other.
+
+    Simulations whose results are in the folder are not run again.
+    """
     for name in names:
         start = time.perf_counter()
         experiment = EXPERIMENTS[name]
@@ -114,7 +121,7 @@ def reproduce(
 
 
 def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, run: Run) -> HistoryOf:
-    """Run the jobs that have no results in the folder yet; return a function that reads the results of a job."""
+    """Run the jobs without results; return a function that reads the results of a job."""
     outcome = run(Study(jobs, plan.loaded), folder)
     if outcome.interrupted:
         raise KeyboardInterrupt
@@ -135,7 +142,10 @@ def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, run: Run) -> HistoryOf:
 
 
 def numpy_seconds_per_iteration(plan: Plan) -> float:
-    """Time an iteration of GoSta-sync with numpy when all nodes are updated, as the paper's pseudo-code does."""
+    """Time an iteration of GoSta-sync with numpy.
+
+    All nodes are updated, as in the paper's pseudo-code.
+    """
     x = plan.scatter.x
     n, points, cell, rng = len(x), x[:, :-1], x[:, -1], np.random.default_rng(0)
     visitor, estimate = np.arange(n), np.zeros(n)
@@ -157,10 +167,10 @@ def write(
     numpy_seconds: float,
     folder: Path,
 ) -> None:
-    """Write results.md and results.json into the folder, with experiments in the order of their names.
+    """Write results.md and results.json into the folder, with experiments in order.
 
-    Experiments of the same plan that are in results.json already are kept. `numpy_seconds` is the time of an iteration
-    in numpy, for comparison.
+    Experiments of the same plan that are in results.json already are kept. `numpy_seconds` is the
+    time of an iteration in numpy, for comparison.
     """
     settings = {
         "gosta": gosta.__version__,
@@ -189,7 +199,10 @@ def _read_earlier(file: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entry(completed: CompletedExperiment) -> dict[str, Any]:
-    """Return the JSON of an experiment, which depends on the settings only, not on where or how fast it was run."""
+    """Return the JSON of an experiment.
+
+    It depends on the settings only, not on where or how fast the experiment was run.
+    """
     claims = [
         {
             **claim._asdict(),
@@ -217,18 +230,25 @@ def _markdown(
     lines = [
         "# The experiments of the paper, reproduced",
         "",
-        "Colin, Bellet, Salmon, Clémençon: *Extending Gossip Algorithms to Distributed Estimation of U-Statistics*.",
+        "Colin, Bellet, Salmon, Clémençon: *Extending Gossip Algorithms to Distributed Estimation "
+        "of U-Statistics*.",
         "",
-        f"{plan.runs} runs, seed {plan.seed}, gosta {gosta.__version__}, data: {describe_data(plan)}. "
+        f"{plan.runs} runs, seed {plan.seed}, gosta {gosta.__version__}, data: "
+        f"{describe_data(plan)}. "
         f"{agreeing}. Figures and curves are in the folder that `gosta reproduce` makes.",
         "",
-        f"{total:,} iterations. Updating all nodes at every tick with numpy takes {1e6 * numpy_seconds:.0f} µs an "
-        f"iteration here, {total * numpy_seconds / 3600:.1f} hours for all; this took {sum(seconds.values()):,.0f} s "
+        f"{total:,} iterations. Updating all nodes at every tick with numpy takes "
+        f"{1e6 * numpy_seconds:.0f} µs an "
+        f"iteration here, {total * numpy_seconds / 3600:.1f} hours for all; this took "
+        f"{sum(seconds.values()):,.0f} s "
         "for what had not been done before.",
         "",
-        "Rows are placed at nodes at random. Errors are means over nodes and runs of the relative error, ± its "
-        "standard deviation over nodes; bands go from the mean divided by 1 + spread/mean to the mean times that. The "
-        "grid has periodic borders. Dotted lines are the error of expected estimates, which is less than a run's.",
+        "Rows are placed at nodes at random. Errors are means over nodes and runs of the relative "
+        "error, ± its "
+        "standard deviation over nodes; bands go from the mean divided by 1 + spread/mean to the "
+        "mean times that. The "
+        "grid has periodic borders. Dotted lines are the error of expected estimates, which is "
+        "less than a run's.",
     ]
     for name, entry in entries.items():
         took = f" ({seconds[name]:.1f} s)" if name in seconds else ""
@@ -245,7 +265,9 @@ def _markdown(
 
 
 def count_agreeing(claims: Sequence[tuple[bool, bool]]) -> str:
-    """Return in words how many claims agree, those of the paper and ours; each says whether it is ours, and agrees.
+    """Return in words how many claims agree, those of the paper and ours.
+
+    Each claim says whether it is ours, and whether it agrees.
 
     >>> count_agreeing([(False, True), (False, False), (True, True)])
     'Of 2 claims of the paper 1 agree, of 1 of ours 1'

@@ -50,7 +50,8 @@ def _gap_claim(name: str, n: int, paper: float, gaps: list[float]) -> Claim:
     low, high = np.quantile(gaps, [0.005, 0.995])
     return Claim(
         f"A Watts-Strogatz graph of {n:,} nodes has a gap of {paper:.2e}.",
-        f"{min(gaps):.2e} to {max(gaps):.2e} ({len(gaps)} graphs); {percent(rank, '.0f')} of them are below "
+        f"{min(gaps):.2e} to {max(gaps):.2e} ({len(gaps)} graphs); {percent(rank, '.0f')} of them "
+        "are below "
         "the paper's (required: within their central 99 %)",
         bool(low <= paper <= high),
         "The paper shows one draw of a random graph, at the edge of the range of draws here.",
@@ -78,7 +79,10 @@ def _network_claims(gaps: Mapping[str, list[float]]) -> list[Claim]:
 
 
 def _data_claims(plan: Plan) -> list[Claim]:
-    """Check the paper's facts about its data, where the plan uses them; it counts the class as a number of a row."""
+    """Check the paper's facts about its data, where the plan uses them.
+
+    The paper counts the class as a number of a row.
+    """
     claims = []
     for subject in (plan.scatter, plan.auc):
         if subject.data not in DATA_OF_THE_PAPER:
