@@ -294,10 +294,8 @@ def release_rows(
     """Release the sums over the encoded rows of each site, in two rounds if edges are to be found first."""
     chosen = policy or ANYTHING
     names = _participants(layout, rows, settings, chosen)
-    current: Layout | None = layout
-    spent, sent = np.zeros(2), 0
-    while current is not None:
-        layout = current
+
+    def total_of(layout: Layout) -> Floats:
         noise = choose_noise(settings, layout, len(names))
         keys = {name: random(masks.KEY_BYTES) for name in names}
         public = {name: masks.public_key(key) for name, key in keys.items()}
@@ -310,13 +308,22 @@ def release_rows(
         totals = open_totals(vectors, noise)[1]
         if not layout.is_plausible(totals, noise.reach):
             raise NumericalError("the total of all sites cannot be a sum over rows")
-        spent += noise.epsilon, noise.delta
-        sent += BYTES_PER_NUMBER * layout.size
-        current = layout.following(totals)
+        return totals
+
+    rounds = layout.run_rounds(total_of)
+    noises = [choose_noise(settings, layout, len(names)) for layout, _ in rounds]
+    (layout, totals), noise = rounds[-1], noises[-1]
     min_cell = 0 if settings.epsilon else chosen.min_cell
     results = layout.results(totals, min_cell, noise.variance, interval, noise.bits)
-    epsilon = None if settings.epsilon is None else float(spent[0])
-    return Release(tuple(results), epsilon, float(spent[1]), tuple(names), sent, layout, totals)
+    return Release(
+        tuple(results),
+        epsilon=None if settings.epsilon is None else sum(noise.epsilon for noise in noises),
+        delta=sum(noise.delta for noise in noises),
+        participants=tuple(names),
+        bytes_per_site=sum(BYTES_PER_NUMBER * layout.size for layout, _ in rounds),
+        layout=layout,
+        totals=totals,
+    )
 
 
 def _participants(

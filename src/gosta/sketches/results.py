@@ -28,7 +28,7 @@ REACH = 2.2
 MOST_UNDEFINED = 0.1  # share of the draws that give no value
 MOST_BIAS = 4.0  # in standard errors: a correction by more is a guess
 MOST_ERROR = 0.25  # share of the width of the statistic's bounds: the value can be anything
-# Standard error over the one that the middle half of the draws has: more is a quotient by almost nothing.
+# Standard error over that of the middle half of the draws: more is a quotient by almost nothing.
 MOST_TAIL = 2.0
 
 
@@ -73,17 +73,19 @@ def stratum_result(
     was changed. See `Layout.results` for the others.
     """
     rows, clipped = sketch.count(totals), sketch.clipped(totals)
+    found: tuple[Result, Floats] | None  # and the errors that noise gives its values
     if noise > 0:
         sketch = sketch.with_noise(totals, noise)
-        result, errors = _noisy_result(sketch, totals, rounding)
+        found = _noisy_result(sketch, totals, rounding)
     elif has_small(sketch.groups_of(totals), min_cell):
-        return no_result(statistic, stratum)
+        found = None
     else:
         if sketch.shows_bins and min_cell > 1:
             sketch, totals = sketch.merged(totals, min_cell)
-        result, errors = sketch.result(totals, rounding), np.zeros(1)
-    if result is None or not np.isfinite(result.value).all():
+        found = sketch.result(totals, rounding), np.zeros(1)
+    if found is None or not np.isfinite(found[0].value).all():
         return no_result(statistic, stratum)
+    result, errors = found
     low, high = (np.clip(end, *sketch.bounds) for end in _padded(result))
     values = np.clip(result.value, low, high)
     error, interval = None, None
@@ -112,7 +114,7 @@ def stratum_result(
 def _interval(
     sketch: Sketch, totals: Floats, value: Floats, noise_error: float, level: float | None
 ) -> tuple[float | None, tuple[float, float] | None]:
-    """Return the standard error of a value, and its interval at a level; None where there is none."""
+    """Return the standard error of a value, and its interval at a level; None if there is none."""
     spread = _spread(sketch, totals, noise_error)
     if spread is None:
         return None, None
@@ -126,54 +128,54 @@ def _interval(
     return error, (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
 
 
-def _noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Result | None, Floats]:
-    """Return the result of a sketch with noise, and its values' standard errors by it; None if there is too much noise."""
-    found = sketch.result(totals, rounding)
-    middle = np.array(found[:3])
+def _noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Result, Floats] | None:
+    """Return the result of a sketch with noise, and its values' errors; None: too much noise."""
+    plain = sketch.result(totals, rounding)
+    middle = np.array(plain[:3])
     if not middle.size or not np.isfinite(middle).all():
-        return None, np.zeros(1)
+        return None
     rng, draws = np.random.default_rng(SEED), []
     for _ in range(PAIRS):
         step = rng.normal(size=len(totals)) * np.sqrt(sketch.noise)
-        draws.append(
-            [sketch.result(totals + step, rounding)[:3], sketch.result(totals - step, rounding)[:3]]
-        )
+        pair = (sketch.result(noisy, rounding)[:3] for noisy in (totals + step, totals - step))
+        draws.append(list(pair))
     pairs = np.array(draws)  # pairs × 2 × (value, low, high) × values
     pairs = pairs[np.isfinite(pairs).all(axis=(1, 2, 3))]
     if len(pairs) < (1 - MOST_UNDEFINED) * PAIRS:
-        return None, np.zeros(1)
-    values, bias = pairs[:, :, 0].reshape(-1, middle.shape[1]), pairs.mean(axis=(0, 1)) - middle
+        return None
+    values = pairs[:, :, 0].reshape(-1, middle.shape[1])
+    bias = pairs.mean(axis=(0, 1)) - middle
     errors = values.std(axis=0, ddof=1)
     is_too_much = (np.abs(bias[0]) > MOST_BIAS * errors + 1e-9 * np.abs(middle[0])).any()
     is_too_much |= errors.mean() > MOST_ERROR * (sketch.bounds[1] - sketch.bounds[0])
     if len(errors) == 1:
         quarters = np.quantile(values, [0.25, 0.75])
         is_too_much |= errors[0] * 1.35 > MOST_TAIL * (quarters[1] - quarters[0])
-        gradient = sketch.gradient(totals)  # that of all directions is better than that of some
+        gradient = sketch.gradient(totals)  # of all directions, where draws have some
         if gradient is not None and np.isfinite(gradient).all():
             errors = np.maximum(errors, np.sqrt(sketch.noise) * np.linalg.norm(gradient))
     if is_too_much:
-        return None, np.zeros(1)
+        return None
     value, low, high = middle - bias
     value = in_order(value, sketch.trend)
     low, high = np.minimum(low, value) - REACH * errors, np.maximum(high, value) + REACH * errors
-    return sketch.finished(Result(value, low, high, False, found.labels), errors), errors
+    return sketch.finished(Result(value, low, high, False, plain.labels), errors), errors
 
 
 def hidden_strata(groups: dict[int, Floats], min_cell: int) -> set[int]:
-    """Return the strata to hide, given the rows of their groups: small ones, and more of them, the smallest first.
+    """Return the strata to hide: small ones, and more of them, the smallest first.
 
-    What is hidden follows by subtraction from the result over all rows: so it is never one stratum, nor few rows.
+    `groups` has the rows of each stratum's groups. What is hidden follows by subtraction from the
+    result over all rows: so it is never one stratum, nor few rows.
     """
-    ordered = sorted(
-        (k for k in groups if groups[k].sum() > 0), key=lambda k: float(groups[k].sum())
-    )
+    rows = {k: float(group.sum()) for k, group in groups.items()}
+    ordered = sorted((k for k in groups if rows[k] > 0), key=rows.__getitem__)
     hidden = [k for k in ordered if has_small(groups[k], min_cell)]
     for k in ordered:
-        is_few = len(hidden) == 1 or (
-            hidden and has_small(np.sum([groups[h] for h in hidden], axis=0), min_cell)
-        )
-        if is_few and k not in hidden:
+        if not hidden or k in hidden:
+            continue
+        together = np.sum([groups[h] for h in hidden], axis=0)
+        if len(hidden) == 1 or has_small(together, min_cell):
             hidden.append(k)
     return set(hidden)
 
@@ -183,26 +185,24 @@ def has_small(groups: Floats, min_cell: int) -> bool:
     return bool(((groups > 0) & (groups < min_cell)).any())
 
 
-def _padded(found: Result) -> tuple[Floats, Floats]:
+def _padded(result: Result) -> tuple[Floats, Floats]:
     """Return the bracket with room for the rounding of floats."""
-    room = FLOAT_ERROR * np.maximum(np.abs(found.low), np.abs(found.high))
+    room = FLOAT_ERROR * np.maximum(np.abs(result.low), np.abs(result.high))
     most = np.finfo(np.float64).max  # in place of infinity, which JSON does not know
-    return np.maximum(found.low - room, -most), np.minimum(found.high + room, most)
+    return np.maximum(result.low - room, -most), np.minimum(result.high + room, most)
 
 
-def _spread(sketch: Sketch, totals: Floats, of_noise: float) -> Spread | None:
-    """Return how the value varies with the sample of rows and with noise, whose standard error is known."""
+def _spread(sketch: Sketch, totals: Floats, noise_error: float) -> Spread | None:
+    """Return how the value varies with the sample of rows and with noise of a known error."""
     gradient = sketch.gradient(totals)
     if gradient is None or not np.isfinite(gradient).all():
         return None
     sampling = max(sketch.sampling_variance(totals, gradient), 0.0)
-    variance = sampling + of_noise**2
+    variance = sampling + noise_error**2
     if not np.isfinite(variance):
         return None
-    degrees = sketch.degrees(totals, gradient) * (
-        (variance / sampling) ** 2 if sampling > 0 else np.inf
-    )
+    more_by_noise = (variance / sampling) ** 2 if sampling > 0 else np.inf
+    degrees = sketch.degrees(totals, gradient) * more_by_noise
     trials = sketch.groups_of(totals).min() if sketch.has_classes else sketch.count(totals) / 2
-    return Spread(
-        np.array([np.sqrt(variance)]), np.array([degrees]), np.array([max(float(trials), 1.0)])
-    )
+    error = np.array([np.sqrt(variance)])
+    return Spread(error, np.array([degrees]), np.array([max(float(trials), 1.0)]))
