@@ -162,7 +162,7 @@ def compare(protocol: str, subject: Subject, network: Network, shuffle: bool = F
         runs=PROTOCOLS[protocol], checkpoints=CHECKPOINTS, spacing="log",
     )  # fmt: skip
     at, error = trace.iterations, trace.error()["mean"].values
-    setting = make_setting(protocol, rows, statistic, name, 0, {}, columns)
+    setting = make_setting(protocol, rows, statistic, name, 0, {}, columns=columns)
     errors = (prediction.predicted_errors(setting, at) / error)[error < LARGE_ERROR]
     predicted = [
         theory.predict(setting.graph, protocol, a, rows, statistic, columns=columns)

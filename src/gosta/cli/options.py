@@ -145,7 +145,7 @@ class Rows:
             if isinstance(data, str)
             else data[0]
             if len(data) == 1
-            else [Path(one) for one in data]
+            else [Path(file) for file in data]
         )
         return load(source, n=self.n, seed=seed, path=self.path, **self.reading())
 
@@ -361,7 +361,7 @@ def choose_picture(plot: Path | None, default: Path, as_json: bool) -> Path | No
     return plot or default
 
 
-def fraction(name: str, text: str | None, wanted: str, may_be_zero: bool = False) -> float | None:
+def fraction(name: str, text: str | None, expected: str, may_be_zero: bool = False) -> float | None:
     """Parse a number between 0 and 1, or a percentage."""
     if text is None:
         return None
@@ -370,7 +370,7 @@ def fraction(name: str, text: str | None, wanted: str, may_be_zero: bool = False
     except ValueError:
         value = -1.0
     if not 0 < value < 1 and not (may_be_zero and value == 0):
-        raise InputError(f"{name} = {text!r} must be {wanted}")
+        raise InputError(f"{name} = {text!r} must be {expected}")
     return value
 
 
@@ -469,13 +469,15 @@ def find_assumptions(
     from gosta.statistics import assumptions
     from gosta.statistics.joint import choose, encode
 
-    members, found, doubts = choose(statistic), {}, dict[str, None]()
+    members, assumed_by_title, doubts = choose(statistic), {}, dict[str, None]()
     lines: dict[str, list[str]] = {}
     rows = len(encode(members, data.select(), given).x)
     for title, chosen, columns in members:
-        table, own = data.select(columns or None), chosen.own_options(given)
-        encoded = chosen.encode_complete_rows(table, own)
-        assumed = found[title] = assumptions.collect(table, encoded, chosen, own, rows)
+        table, own_options = data.select(columns or None), chosen.own_options(given)
+        encoded = chosen.encode_complete_rows(table, own_options)
+        assumed = assumed_by_title[title] = assumptions.collect(
+            table, encoded, chosen, own_options, rows
+        )
         doubts |= dict.fromkeys(assumptions.doubts(table, chosen, assumed, values.get(title, 1.0)))
         shown = assumed if len(members) == 1 else {**assumed, "columns_left_out": []}
         read = (
@@ -490,7 +492,7 @@ def find_assumptions(
     )
     words = [terminal.printable(f"  {line}") for line in words]
     words += [terminal.printable(f"warning: {doubt}") for doubt in doubts]
-    return Assumptions(found if len(members) > 1 else assumed, list(doubts), words)
+    return Assumptions(assumed_by_title if len(members) > 1 else assumed, list(doubts), words)
 
 
 def statistic_options(texts: Sequence[str] | None) -> dict[str, Any]:

@@ -261,15 +261,15 @@ def _add_assumptions(
     records: list[dict[str, Any]], data: Data, simulation: Simulation, rows: options.Rows
 ) -> list[str]:
     """Add to records what was assumed about the data, and doubts; return them in words."""
-    given = rows.statistic_options(simulation.option)
+    statistic_options = rows.statistic_options(simulation.option)
     exact = records[0].get("value", records[0]["exact"])
     values = {part["statistic"]: part["exact"] for part in records[0].get("statistics", [])}
     if isinstance(exact, float):
         values[simulation.statistic] = exact
-    found = options.find_assumptions(data, simulation.statistic, given, values)
+    assumptions = options.find_assumptions(data, simulation.statistic, statistic_options, values)
     for record in records:
-        record |= {"assumed": found.assumed, "warnings": found.warnings}
-    return found.lines
+        record |= {"assumed": assumptions.assumed, "warnings": assumptions.warnings}
+    return assumptions.lines
 
 
 def _check(context: typer.Context, output: Output) -> None:
@@ -372,10 +372,10 @@ def _simulate(
 
 def _save(traces: list[Trace], out: Path | None) -> list[Path]:
     """Save the traces to one file, or to one for each protocol, and return their paths."""
-    found = _files(traces, out)
-    for trace, file in found:
+    files = _files(traces, out)
+    for trace, file in files:
         trace.save(file)
-    return [file for _, file in found]
+    return [file for _, file in files]
 
 
 def _files(traces: list[Trace], file: Path | None) -> list[tuple[Trace, Path]]:

@@ -67,10 +67,15 @@ class ValueFunction:
         """Yield the function of each of several statistics, and its place."""
         assert isinstance(self.statistic, JointStatistic)
         for part in self.statistic.parts:
-            own = part.statistic.options_by_part(part.statistic.own_options(self.options)).get(
-                "final", {}
+            final_options = part.statistic.options_by_part(
+                part.statistic.own_options(self.options)
+            ).get("final", {})
+            yield (
+                ValueFunction(
+                    part.statistic, self.n, self.mean_diagonal[part.kernel], final_options
+                ),
+                part,
             )
-            yield ValueFunction(part.statistic, self.n, self.mean_diagonal[part.kernel], own), part
 
     def values(self, means: Floats) -> Floats:
         """Convert means over all pairs (or of `local`), r × k, to values, r × p.
@@ -79,7 +84,9 @@ class ValueFunction:
         """
         statistic, n = self.statistic, self.n
         if isinstance(statistic, JointStatistic):
-            return np.hstack([one.values(means[:, part.means]) for one, part in self._parts()])
+            return np.hstack(
+                [function.values(means[:, part.means]) for function, part in self._parts()]
+            )
         if statistic.normalisation == "U" and statistic.local is None:
             means = without_diagonal(means, self.mean_diagonal, n)
         if statistic.total:
@@ -124,14 +131,14 @@ class ValueFunction:
             wide = spread._replace(error=np.hypot(spread.error, np.ravel(gossip_error)))
             low, high = interval_ends(statistic.scale, statistic.bounds, centre, wide, level)
             return low[:, None], high[:, None], spread.error[:, None]
-        found = np.full((3, len(means), statistic.parts[-1].values.stop), np.nan)
-        gossip = np.broadcast_to(gossip_error, found.shape[1:])
-        for one, part in self._parts():
+        results = np.full((3, len(means), statistic.parts[-1].values.stop), np.nan)
+        gossip = np.broadcast_to(gossip_error, results.shape[1:])
+        for function, part in self._parts():
             if not part.no_interval:
-                found[:, :, part.values] = one.intervals(
+                results[:, :, part.values] = function.intervals(
                     means[:, part.means], level, gossip[:, part.values]
                 )
-        return found[0], found[1], found[2]
+        return results[0], results[1], results[2]
 
 
 def _column_means(rows: Floats) -> Floats:
@@ -214,10 +221,10 @@ class Estimand:
     def json_options(self) -> dict[str, Any]:
         """Return the options of kernel and `final` as JSON can hold them."""
         named = self.kernel_options | self.final_options
-        given = {name: named[name] for name in self.options if name in named}
+        options = {name: named[name] for name in self.options if name in named}
         return {
             name: value.item() if isinstance(value, np.generic) else value
-            for name, value in given.items()
+            for name, value in options.items()
         }
 
     @property
@@ -227,8 +234,8 @@ class Estimand:
         Empty where they depend on something that cannot be hashed.
         """
         functions: list[Any] = []
-        for one in self.parts:
-            statistic = one.tracked
+        for estimand in self.parts:
+            statistic = estimand.tracked
             moments = None if statistic.moments is None else tuple(statistic.moments)
             functions += [statistic.kernel, statistic.local, moments, statistic.final]
         return fingerprint_or_empty(*functions)
@@ -255,10 +262,10 @@ class Estimand:
     @property
     def value_places(self) -> list[slice]:
         """Which of the values are those of each statistic."""
-        one = self.statistic
+        statistic = self.statistic
         return (
-            [part.values for part in one.parts]
-            if isinstance(one, JointStatistic)
+            [part.values for part in statistic.parts]
+            if isinstance(statistic, JointStatistic)
             else [slice(None)]
         )
 
@@ -273,9 +280,11 @@ class Estimand:
 
         Empty text: they can.
         """
-        one = self.statistic
+        statistic = self.statistic
         return (
-            tuple(part.no_interval for part in one.parts) if isinstance(one, JointStatistic) else ()
+            tuple(part.no_interval for part in statistic.parts)
+            if isinstance(statistic, JointStatistic)
+            else ()
         )
 
     @property
@@ -312,7 +321,7 @@ class Estimand:
         Where an interval is wanted, it has the products of row means besides.
         """
         if isinstance(self.statistic, JointStatistic):
-            return with_locals(self.statistic, [one.tracked for one in self.parts])
+            return with_locals(self.statistic, [part.tracked for part in self.parts])
         return (
             self.statistic if self.level is None else with_mean_products(self.statistic, self.width)
         )
@@ -327,8 +336,8 @@ class Estimand:
     def mean_degree(self) -> int:
         """How many kernel values are multiplied at most in a mean that nodes estimate."""
         return max(
-            2 if one.level is None else product_degree(one.statistic, one.width)
-            for one in self.parts
+            2 if part.level is None else product_degree(part.statistic, part.width)
+            for part in self.parts
         )
 
     @cached_property
@@ -338,7 +347,7 @@ class Estimand:
         Infinite where unknown: means × 2.
         """
         if len(self.parts) > 1:
-            return np.vstack([one.mean_bounds for one in self.parts])
+            return np.vstack([part.mean_bounds for part in self.parts])
         ranges = self.tracked.mean_ranges or ((-np.inf, np.inf),) * self.mean_count
         if len(ranges) != self.mean_count:
             needed = f"one pair of numbers for each of {self.mean_count} means is needed"
@@ -353,15 +362,17 @@ class Estimand:
         For example, its class must exist.
         """
         if isinstance(self.statistic, JointStatistic):
-            found = zip(self.parts, self.statistic.parts, strict=True)
-            return all(one.is_valid_row(row[part.numbers]) for one, part in found)
+            pairs_of_parts = zip(self.parts, self.statistic.parts, strict=True)
+            return all(
+                estimand.is_valid_row(row[part.numbers]) for estimand, part in pairs_of_parts
+            )
         return self.statistic.is_row is None or bool(self.statistic.is_row(row))
 
     @cached_property
     def row_means(self) -> Floats:
         """Exact mean kernel value of each row with all rows, itself included: n × k."""
         if len(self.parts) > 1:
-            return np.hstack([one.row_means for one in self.parts])
+            return np.hstack([part.row_means for part in self.parts])
         return row_means(row_sums(self.statistic, self.x, self.kernel_options), "V")
 
     @cached_property
@@ -453,7 +464,7 @@ class Estimand:
     def leaves_out_diagonal(self) -> Booleans:
         """Which kernel values are averaged over pairs of different rows: normalisation "U"."""
         return np.concatenate(
-            [np.full(one.width, one.statistic.normalisation == "U") for one in self.parts]
+            [np.full(part.width, part.statistic.normalisation == "U") for part in self.parts]
         )
 
     def row_values(self, means: Floats) -> Floats:
@@ -483,13 +494,13 @@ class Estimand:
             return self
         if isinstance(self.statistic, JointStatistic):
             able = [
-                one
-                for one, part in zip(self.parts, self.statistic.parts, strict=True)
+                estimand
+                for estimand, part in zip(self.parts, self.statistic.parts, strict=True)
                 if not part.no_interval
             ]
             if not able:
                 raise InputError("; ".join(part.no_interval for part in self.statistic.parts))
-            checked = [one.with_interval(level) for one in able]
+            checked = [estimand.with_interval(level) for estimand in able]
             return replace(self, level=checked[0].level)
         made = replace(self, level=check_level(self.statistic, level, self.x))
         if made.value_function.values(made.means).shape[1] > 1:
@@ -533,18 +544,21 @@ def join_estimands(
     if len(members) == 1:
         return Estimand(members[0].statistic, x, options, data=data)
     parts: list[Part] = []
-    found = []
+    estimands = []
     kernel = values = 0
     for member, numbers in zip(members, place_numbers(members, widths), strict=True):
-        one = Estimand(member.statistic, x[:, numbers], member.statistic.own_options(options))
-        found.append(one)
-        count = _count_values(one)
-        places = slice(kernel, kernel + one.width), slice(0, 0), slice(values, values + count)
-        reason = why_no_interval(one.statistic, one.width, count)
-        parts.append(Part(member.title, one.statistic, numbers, *places, reason))
-        kernel, values = kernel + one.width, values + count
+        estimand = Estimand(member.statistic, x[:, numbers], member.statistic.own_options(options))
+        estimands.append(estimand)
+        count = _count_values(estimand)
+        places = slice(kernel, kernel + estimand.width), slice(0, 0), slice(values, values + count)
+        reason = why_no_interval(estimand.statistic, estimand.width, count)
+        parts.append(Part(member.title, estimand.statistic, numbers, *places, reason))
+        kernel, values = kernel + estimand.width, values + count
     return Estimand(
-        join(parts, [one.returns_tuple for one in found], options), x, options, data=data
+        join(parts, [estimand.returns_tuple for estimand in estimands], options),
+        x,
+        options,
+        data=data,
     )
 
 
@@ -558,14 +572,14 @@ def _with_samples_of_parts(estimand: Estimand) -> JointStatistic:
     joint, parts, start = estimand.statistic, [], 0
     assert isinstance(joint, JointStatistic)
     if all(
-        one.statistic is part.statistic
-        for one, part in zip(estimand.parts, joint.parts, strict=True)
+        own.statistic is part.statistic
+        for own, part in zip(estimand.parts, joint.parts, strict=True)
     ):
         return joint
-    for one, part in zip(estimand.parts, joint.parts, strict=True):
-        parts.append(part._replace(statistic=one.statistic, kernel=slice(start, start + one.width)))
-        start += one.width
-    return join(parts, [one.returns_tuple for one in estimand.parts], estimand.options)
+    for own, part in zip(estimand.parts, joint.parts, strict=True):
+        parts.append(part._replace(statistic=own.statistic, kernel=slice(start, start + own.width)))
+        start += own.width
+    return join(parts, [own.returns_tuple for own in estimand.parts], estimand.options)
 
 
 def kernel_ranges(estimand: Estimand) -> Floats:
@@ -574,7 +588,7 @@ def kernel_ranges(estimand: Estimand) -> Floats:
     Infinite where unknown: values × 2.
     """
     if len(estimand.parts) > 1:
-        return np.vstack([kernel_ranges(one) for one in estimand.parts])
+        return np.vstack([kernel_ranges(part) for part in estimand.parts])
     statistic, unknown = estimand.statistic, ((-np.inf, np.inf),) * estimand.width
     return np.array(
         statistic.mean_ranges if statistic.mean_ranges and statistic.local is None else unknown

@@ -145,11 +145,11 @@ class LocalRows:
 
     def _kernel_means(self, sample: Sample) -> Floats:
         """Return the mean kernel value of each own row with the rows of a sample: rows × k."""
-        found = np.zeros((self.count, self.width))
+        means = np.zeros((self.count, self.width))
         for row in sample:
-            found += self._kernel_values(row)
-        found /= len(sample)
-        return found
+            means += self._kernel_values(row)
+        means /= len(sample)
+        return means
 
     def _kernel_values(self, other: tuple[float, ...]) -> Floats:
         name, out = self.estimand.statistic.name, np.empty((self.count, self.width))
@@ -267,7 +267,7 @@ class Estimator:
     ) -> None:
         self.name, self.protocol, self.rows = name, protocol, rows
         self.local = rows.estimand.tracked.local
-        self.states: list[Any] = [protocol.state(*one) for one in states.tolist()]
+        self.states: list[Any] = [protocol.state(*values) for values in states.tolist()]
         first_offset = (
             (rows.estimand.mean_row if offset is None else offset)
             if protocol.averages_moments
@@ -275,12 +275,12 @@ class Estimator:
         )
         self.offset = tuple(map(float, first_offset))  # of the moments; empty where there are none
         self.exchanges, self.position = 0, 0
-        own = Visitor(name, rows.count, (), (), rows.mean_diagonal)
+        visitor = Visitor(name, rows.count, (), (), rows.mean_diagonal)
         if protocol.visitors:
-            own = own._replace(sample=rows.sample(0), correction=(0.0,) * rows.width)
-        self.visitors = [own] * protocol.held_visitors
+            visitor = visitor._replace(sample=rows.sample(0), correction=(0.0,) * rows.width)
+        self.visitors = [visitor] * protocol.held_visitors
         self.visitor_memory = (
-            VisitorMemory(name, own.sample[0], rows.width) if protocol.carries_means else None
+            VisitorMemory(name, visitor.sample[0], rows.width) if protocol.carries_means else None
         )
         # rows of the visitors that were folded in; with `local`, for each half
         self.weights = [0.0, 0.0]
@@ -355,7 +355,10 @@ class Estimator:
             trees = [1.0, -1.0]
             states = _replaced(states, up=self.growing.sent.get(neighbour, (0.0,) * len(states)))
         return tuple(
-            number for one in states for tree in trees for number in protocol.told(one, tick, tree)
+            number
+            for state in states
+            for tree in trees
+            for number in protocol.told(state, tick, tree)
         )
 
     def tree(self, neighbour: str) -> float:
@@ -374,7 +377,7 @@ class Estimator:
         """The largest absolute mean kernel value that the node knows of."""
         recent = [value for seen in self.recent.values() for value in seen[1:]]
         if self.visitor_memory is not None:
-            recent += [value for one in self.visitor_memory.carried for value in one.means]
+            recent += [value for carried in self.visitor_memory.carried for value in carried.means]
         return max(
             *map(abs, (*self.rows.own_mean, *self.others, *recent)),
             float(np.abs(self.halves).max(initial=0.0)),
@@ -514,14 +517,14 @@ class Estimator:
                 self._shifted(column, by, field in self.protocol.differences)
                 for field, column in columns
             ]
-            self.states = [self.protocol.state(*one) for one in zip(*shifted, strict=True)]
+            self.states = [self.protocol.state(*numbers) for numbers in zip(*shifted, strict=True)]
             self.offset = lower
             if self.growing is not None:
                 self.growing.change_sums(lambda sums: self._shifted(sums, by, is_difference=False))
         if lower != theirs:
             by = _differences(theirs, lower)
             parts = [self._shifted(told[k::size], by, is_difference=False) for k in range(size)]
-            told = tuple(number for one in zip(*parts, strict=True) for number in one)
+            told = tuple(number for numbers in zip(*parts, strict=True) for number in numbers)
         return told
 
     def _shifted(
@@ -549,8 +552,10 @@ class Estimator:
 
     def estimates(self, tick: float = 0.0) -> list[float]:
         """Return the means that the node estimates."""
-        found = [self.protocol.read(state, tick) for state in self.states]
-        return list(means_of(np.array(found)).tolist()) if self.protocol.counts_rows else found
+        readings = [self.protocol.read(state, tick) for state in self.states]
+        return (
+            list(means_of(np.array(readings)).tolist()) if self.protocol.counts_rows else readings
+        )
 
     @property
     def row_count(self) -> float:
@@ -620,10 +625,10 @@ class Estimator:
         share = self._second_share
         if share > 0.0:
             a, b, both = self._local(np.array([first, second, first + share * (second - first)]))
-            found = 2.0 * both - 0.5 * (a + b)
+            values = 2.0 * both - 0.5 * (a + b)
         else:
-            (found,) = self._local(self.halves[:1])
-        return _sequential_means(found)
+            (values,) = self._local(self.halves[:1])
+        return _sequential_means(values)
 
     @property
     def _second_share(self) -> float:
@@ -647,12 +652,17 @@ class Estimator:
         assert self.local is not None
         if self._scaled[0] != self.population:
             estimand, share = self.rows.estimand, self.rows.count / self.population
-            own = share * estimand.own_row_means
-            self._scaled = self.population, own, 1.0 - share, *estimand.row_scale(self.population)
-        _, own, share, scale, offset = self._scaled
-        means = scale * (own + share * others) - offset
-        found = apply_to_rows(self.local, means.reshape(-1, self.rows.width))
-        return found.reshape(len(others), self.rows.count, -1)
+            own_part = share * estimand.own_row_means
+            self._scaled = (
+                self.population,
+                own_part,
+                1.0 - share,
+                *estimand.row_scale(self.population),
+            )
+        _, own_part, share, scale, offset = self._scaled
+        means = scale * (own_part + share * others) - offset
+        values = apply_to_rows(self.local, means.reshape(-1, self.rows.width))
+        return values.reshape(len(others), self.rows.count, -1)
 
     def snapshot(self) -> NodeSnapshot:
         """Return everything that the node holds besides its rows."""
@@ -710,8 +720,8 @@ def _replaced(states: list[Any], **columns: tuple[float, ...]) -> list[Any]:
     """Return states with other values of some fields."""
     rows = zip(*columns.values(), strict=True)
     return [
-        one._replace(**dict(zip(columns, row, strict=True)))
-        for one, row in zip(states, rows, strict=True)
+        state._replace(**dict(zip(columns, row, strict=True)))
+        for state, row in zip(states, rows, strict=True)
     ]
 
 

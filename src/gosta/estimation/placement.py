@@ -169,14 +169,14 @@ def assign_alike(
     ranks[moved] = rng.permutation(ranks[moved])
     groups = np.empty(nodes, dtype=np.int64)
     groups[neighbouring_order(graph)] = np.argsort(means, kind="stable")[ranks]
-    found = Homophily(share, assortativity(graph, means[groups]))
+    homophily = Homophily(share, assortativity(graph, means[groups]))
     if not placement.has_tables:
-        return order[groups], placement, found
+        return order[groups], placement, homophily
     parts = np.split(order, placement.offsets[1:-1])
     return (
         np.concatenate([parts[group] for group in groups]),
         Placement.of(placement.rows[groups]),
-        found,
+        homophily,
     )
 
 

@@ -168,14 +168,14 @@ class Setting:
     def local_values(self) -> Floats:
         """Return what each node computes from its own rows only: nodes × p; NaN: undefined."""
         columns = zip(self.estimand.parts, self.estimand.value_places, strict=True)
-        found = np.full((self.placement.nodes, self.target.shape[1]), np.nan)
-        for one, place in columns:
-            sample = one.statistic.sample_index
-            for node, x in enumerate(self.placement.split(one.x)):
+        values = np.full((self.placement.nodes, self.target.shape[1]), np.nan)
+        for estimand, place in columns:
+            sample = estimand.statistic.sample_index
+            for node, x in enumerate(self.placement.split(estimand.x)):
                 if len(x) > 1 and (sample is None or np.ptp(x[:, sample]) > 0):
-                    own = one.over(x)
-                    found[node, place] = own.value_function.values(own.means)[0]
-        return found
+                    at_node = estimand.over(x)
+                    values[node, place] = at_node.value_function.values(at_node.means)[0]
+        return values
 
 
 def with_row_counts(means: Floats, rows: Integers) -> Floats:
@@ -223,9 +223,8 @@ def protocol_for(
     if has_tables and not chosen.supports_tables:
         raise InputError(
             f"protocol {chosen.name} supports one row per node only; for several rows per node use "
-            "carried-means, "
-            "gosta-async or averaging, or let meet of your own protocol name row_share (with one "
-            "visitor)"
+            "carried-means, gosta-async or averaging, or let meet of your own protocol name "
+            "row_share (with one visitor)"
         )
     return chosen
 
@@ -237,6 +236,7 @@ def make_setting(
     graph: Any,
     seed: int,
     options: Mapping[str, Any],
+    *,
     columns: Any = None,
     label: Any = None,
     score: Any = None,
@@ -255,13 +255,9 @@ def make_setting(
     """
     members = choose(statistic)
     table = datasets.load(data).select(columns, label, score, drop_missing)
-    _check_homophily(homophily, by)
+    _check_placement(nodes, deal, by, homophily)
     if by is not None:
         table = table.with_sites(by, exclude=nodes is None and homophily is None)
-    if deal is not None and (by is not None or nodes is None):
-        raise InputError(
-            f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random"
-        )
     x, kept, widths = encode(members, table, options)
     order, placement = np.arange(len(x)), Placement(len(x))
     if by is not None and (homophily is None or nodes is not None):
@@ -271,51 +267,58 @@ def make_setting(
     if not may_change:
         require_one(graph)
     with sizes_from("rows" if nodes is None else "nodes", most=len(x) if by is None else 0):
-        changing = load_changing(graph, placement.nodes, seed) if is_changing(graph) else None
-        network = (
-            graphs.load(graph, n=placement.nodes, seed=seed)
-            if changing is None
-            else changing.graphs[0]
-        )
-    if isinstance(graph, Graph):
-        network.check()
-    network = network.in_order_of(placement.names)  # rows of a site belong to the node of its name
-    changing = None if changing is None else changing.in_order_of(placement.names)
+        network, changing = _load_graphs(graph, placement, seed)
     alike = None
     if homophily is not None:
         order, placement, alike = assign_alike(
             table, kept, order, placement, network, float(homophily), seed
         )
-    estimand = join_estimands(
-        members, widths, x if by is None and nodes is None else x[order], options, table.name
-    ).with_interval(interval)
-    checked = protocol_for(protocol, estimand.statistic, interval is not None, placement.has_tables)
-    if changing is not None and checked.uses_tree:
+    rows = x if by is None and nodes is None else x[order]
+    estimand = join_estimands(members, widths, rows, options, table.name).with_interval(interval)
+    chosen = protocol_for(protocol, estimand.statistic, interval is not None, placement.has_tables)
+    if changing is not None and chosen.uses_tree:
         raise InputError(
-            f"protocol {checked.name} passes on sums along a tree of one graph, and "
+            f"protocol {chosen.name} passes on sums along a tree of one graph, and "
             f"{changing.name} changes"
         )
-    if faults and isinstance(checked, CollectingProtocol) and checked.has_server:
+    if faults and isinstance(chosen, CollectingProtocol) and chosen.has_server:
         raise InputError(
-            f"protocol {checked.name} has a server that reaches every node; faults are for "
-            "exchanges"
+            f"protocol {chosen.name} has a server that reaches every node; faults are for exchanges"
         )
-    if isinstance(checked, Protocol) and checked.uses_tree:
+    if isinstance(chosen, Protocol) and chosen.uses_tree:
         network = with_tree(network)
-    return Setting(checked, estimand, placement, network, faults, changing, alike)
+    return Setting(chosen, estimand, placement, network, faults, changing, alike)
 
 
-def _check_homophily(homophily: Any, by: Any) -> None:
-    if homophily is None:
-        return
-    if (
-        isinstance(homophily, bool)
-        or not isinstance(homophily, int | float | np.floating)
-        or not 0 <= homophily <= 1
-    ):
-        raise InputError(f"homophily = {homophily!r} must be a share of the nodes, from 0 to 1")
-    if by is None:
+def _load_graphs(graph: Any, placement: Placement, seed: int) -> tuple[Graph, ChangingGraph | None]:
+    """Return the graph, the first one where it changes, and all of them where it does.
+
+    Rows of a site belong to the node of its name.
+    """
+    if is_changing(graph):
+        changing = load_changing(graph, placement.nodes, seed).in_order_of(placement.names)
+        return changing.graphs[0], changing
+    network = graphs.load(graph, n=placement.nodes, seed=seed)
+    if isinstance(graph, Graph):
+        network.check()
+    return network.in_order_of(placement.names), None
+
+
+def _check_placement(nodes: Any, deal: Any, by: Any, homophily: Any) -> None:
+    """Raise `InputError` where options of the placement of rows exclude each other."""
+    if homophily is not None:
+        if (
+            isinstance(homophily, bool)
+            or not isinstance(homophily, int | float | np.floating)
+            or not 0 <= homophily <= 1
+        ):
+            raise InputError(f"homophily = {homophily!r} must be a share of the nodes, from 0 to 1")
+        if by is None:
+            raise InputError(
+                f"homophily = {homophily!r} requires by (--by), the column in which neighbours are "
+                "alike"
+            )
+    if deal is not None and (by is not None or nodes is None):
         raise InputError(
-            f"homophily = {homophily!r} requires by (--by), the column in which neighbours are "
-            "alike"
+            f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random"
         )

@@ -98,9 +98,9 @@ def expected_errors(
     weights = (1.0 - 1.0 / rule.changes(nodes)) ** np.arange(len(last))[::-1]
     sizes = np.linalg.norm(values[-1], axis=1)
     with np.errstate(all="ignore"):
-        found = rule.factor * np.sqrt(np.average(squares, axis=0, weights=weights)) / sizes
+        errors = rule.factor * np.sqrt(np.average(squares, axis=0, weights=weights)) / sizes
     least = 0.0 if nodes is None or exchanges >= FEW_EXCHANGES else 1.0 / exchanges
-    return np.where(sizes > 0, np.maximum(found, least), np.inf)
+    return np.where(sizes > 0, np.maximum(errors, least), np.inf)
 
 
 def gossip_errors(values: Floats, expected: Floats) -> Floats:

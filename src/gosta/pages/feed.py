@@ -134,12 +134,12 @@ class Feed:
         has_nodes = len(moment.nodes) * len(moment.totals) <= MAX_POINT_VALUES
         point = []
         for k, total in enumerate(moment.totals):
-            own = (
-                [one.values[k].value if one.is_live else None for one in moment.nodes]
+            node_values = (
+                [node.values[k].value if node.is_live else None for node in moment.nodes]
                 if has_nodes
                 else []
             )
-            point.append((*msgspec.structs.astuple(total), *own))
+            point.append((*msgspec.structs.astuple(total), *node_values))
         self._history.append((moment.time, point))
         if len(self._history) > MAX_POINTS:
             half = MAX_POINTS // 2

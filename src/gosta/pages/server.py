@@ -40,8 +40,8 @@ def make_server(
 
 
 def _give(body: bytes, kind: str = TEXT) -> Callable[[str], Response]:
-    found = Response(body, kind)
-    return lambda _: found
+    response = Response(body, kind)
+    return lambda _: response
 
 
 @contextlib.contextmanager

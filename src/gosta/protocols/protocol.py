@@ -152,14 +152,14 @@ class Protocol(_Shown):
                 "change"
             )
         told = list(inspect.signature(self.tell).parameters)
-        wanted = (
+        expected = (
             "a state, a tick and `tree`, which meet names"
             if self.uses_tree
             else "a state and a tick"
         )
         if len(told) != 2 + self.uses_tree:
             raise InputError(
-                f"protocol {self.name}: tell has the parameters {told}; it takes {wanted}"
+                f"protocol {self.name}: tell has the parameters {told}; it takes {expected}"
             )
         starts = list(inspect.signature(self.init).parameters)
         if len(starts) != 1 or starts[0] not in list(Start):

@@ -57,9 +57,9 @@ def check_functions(protocol: Protocol) -> None:
         raise InputError(
             f"protocol {protocol.name}: meet {reason}, so leave out random numbers and clocks"
         )
-    found = _call(protocol, "read", lambda: protocol.read(first, INPUTS["tick"]))
-    if found is not None and not _is_number(found):
-        raise _wrong(protocol, "read", found, "the estimate, one number")
+    estimate = _call(protocol, "read", lambda: protocol.read(first, INPUTS["tick"]))
+    if estimate is not None and not _is_number(estimate):
+        raise _wrong(protocol, "read", estimate, "the estimate, one number")
 
 
 def check_signatures(protocol: Protocol) -> None:
@@ -80,7 +80,7 @@ def check_signatures(protocol: Protocol) -> None:
             )
     parameters = inspect.signature(protocol.meet).parameters
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    if len(parameters) < 2 or any(one.kind not in plain for one in parameters.values()):
+    if len(parameters) < 2 or any(parameter.kind not in plain for parameter in parameters.values()):
         reason = (
             "it takes a state, the tuple that the other node's tell returned, and inputs by name"
         )
@@ -100,18 +100,18 @@ def _fields(protocol: Protocol) -> tuple[str, ...]:
 
 def _state(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
     """Return the state that a function returns; None where that cannot be told from a trial."""
-    found = _call(protocol, function, call)
+    state = _call(protocol, function, call)
     fields = _fields(protocol)
-    if found is not None and (
-        getattr(found, "_fields", None) != fields or not all(map(_is_number, found))
+    if state is not None and (
+        getattr(state, "_fields", None) != fields or not all(map(_is_number, state))
     ):
         raise _wrong(
             protocol,
             function,
-            found,
+            state,
             f"a {protocol.state.__name__} of numbers: {', '.join(fields)}",
         )
-    return found
+    return state
 
 
 def _call(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
@@ -119,7 +119,7 @@ def _call(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
     try:
         with warnings.catch_warnings():  # numpy warns where math raises
             warnings.simplefilter("ignore")
-            found = call()
+            result = call()
     except ArithmeticError:
         return None
     except Exception as error:  # a user's function can raise anything
@@ -131,19 +131,19 @@ def _call(protocol: Protocol, function: str, call: Callable[[], Any]) -> Any:
             f"protocol {protocol.name}: {function} fails with {type(error).__name__}: {error}; "
             f"{ALLOWED}"
         ) from error
-    if found is None:
+    if result is None:
         raise InputError(
             f"protocol {protocol.name}: {function} returns nothing; end it with return"
         )
-    return found
+    return result
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _wrong(protocol: Protocol, function: str, found: object, wanted: str) -> InputError:
-    kind = type(found).__name__
+def _wrong(protocol: Protocol, function: str, result: object, description: str) -> InputError:
+    kind = type(result).__name__
     return InputError(
-        f"protocol {protocol.name}: {function} returns {found!r} ({kind}); it must return {wanted}"
+        f"protocol {protocol.name}: {function} returns {result!r} ({kind}); it must return {description}"
     )

@@ -71,8 +71,8 @@ def frame_checkpoints(iterations: Integers, last: int, nodes: int) -> Integers:
     [1, 2, 3]
     """
     first = min(last, int(np.searchsorted(iterations, nodes / 20)))
-    wanted = np.geomspace(iterations[first], iterations[last], MAX_FRAMES)
-    return np.unique(np.searchsorted(iterations[: last + 1], np.floor(wanted)))
+    times = np.geomspace(iterations[first], iterations[last], MAX_FRAMES)
+    return np.unique(np.searchsorted(iterations[: last + 1], np.floor(times)))
 
 
 class _Figure:

@@ -93,7 +93,7 @@ class EdgeDrawer:
         failures: Failures | None = None,
     ) -> None:
         self.graph = graph if isinstance(graph, ChangingGraph) else ChangingGraph((0,), (graph,))
-        self.networks = [network_of(one, has_shares) for one in self.graph.graphs]
+        self.networks = [network_of(each_graph, has_shares) for each_graph in self.graph.graphs]
         self.entropy, self.failures = entropy_of(seed), failures
         compiler.specialise(loop_text(), {}, self._trial)
 
@@ -135,9 +135,9 @@ class EdgeDrawer:
             self._draw_pieces(streams, runs, block, first)
         edges, shares = [np.empty((len(runs), 0, 2), dtype=np.int32)], [np.empty((len(runs), 0))]
         for k, begin, end in self.graph.pieces(first, last):
-            ends, own = self._draw(self.networks[k], streams, runs, begin, end)
+            ends, ends_shares = self._draw(self.networks[k], streams, runs, begin, end)
             edges.append(ends)
-            shares.append(np.broadcast_to(own, (len(runs), end - begin)))
+            shares.append(np.broadcast_to(ends_shares, (len(runs), end - begin)))
         return np.concatenate(edges, axis=1), np.concatenate(shares, axis=1)
 
     def _draw(

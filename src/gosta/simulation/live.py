@@ -206,15 +206,15 @@ class LivePage:
         The query has its number, the quantity and an iteration.
         """
         limits = self._setting.placement.nodes, len(self._events), MAX_COUNT
-        given = [
+        numbers = [
             _whole_number(text, end) for text, end in zip(query.split(","), limits, strict=False)
         ]
-        if len(given) < len(limits) or None in given or not self._readings:
+        if len(numbers) < len(limits) or None in numbers or not self._readings:
             return Response(b"no such node\n", TEXT, 404)
-        place, quantity, iteration = (one or 0 for one in given)
+        place, quantity, iteration = (item or 0 for item in numbers)
         at = bisect.bisect_right(self._readings, iteration, key=lambda reading: reading.iteration)
         last, near = self._readings[max(0, at - 1)], neighbours(self._setting.graph, place)
-        found = {
+        description = {
             "node": place,
             "rows": int(self._setting.placement.rows[place]),
             "target": float(
@@ -226,10 +226,10 @@ class LivePage:
                 (int(k), float(last.values[k, quantity])) for k in near[:MAX_NEIGHBOURS]
             ],
             "history": [
-                (one.iteration, float(one.values[place, quantity])) for one in self._readings
+                (item.iteration, float(item.values[place, quantity])) for item in self._readings
             ],
         }
-        return Response(msgspec.json.encode(found), "application/json")
+        return Response(msgspec.json.encode(description), "application/json")
 
 
 def _whole_number(text: str, end: int) -> int | None:

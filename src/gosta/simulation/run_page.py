@@ -148,7 +148,7 @@ def _recording(trace: Trace, run: int, reached: Integers) -> dict[str, Any]:
             estimates,
             strict=True,
         )
-        recorded = [[picture.frame(k, *one) for k in range(count)] for one in at]
+        recorded = [[picture.frame(k, *reading) for k in range(count)] for reading in at]
         is_small = estimates.size <= MAX_ESTIMATES
         kept = estimates.astype("<f4").tobytes() if is_small and scene.places is not None else None
     else:

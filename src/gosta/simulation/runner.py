@@ -265,12 +265,12 @@ class Runner:
         """Store estimates and errors of runs at some iterations, and note which runs have stopped."""
         if not len(stops):
             return
-        found = readings()
-        size = max(1, EVALUATED_AT_ONCE // found[0].size)
+        read = readings()
+        size = max(1, EVALUATED_AT_ONCE // read[0].size)
 
         def evaluate(first: int) -> None:
             part = slice(first, first + size)
-            self._evaluate_runs(runs[part], stops, found[part])
+            self._evaluate_runs(runs[part], stops, read[part])
 
         list(self._pool.map(evaluate, range(0, len(runs), size)))
 
@@ -283,9 +283,9 @@ class Runner:
         # of a node
         exchanges = 2 * (protocol.draws * iteration - self._failed(run, iteration).sum()) / nodes
         sampled = None if protocol.averages_moments else nodes
-        own = ([reading[:, place] for reading in readings] for place in places)
+        by_statistic = ([reading[:, place] for reading in readings] for place in places)
         return np.column_stack(
-            [expected_errors(one, times, sampled, exchanges, rule) for one in own]
+            [expected_errors(values, times, sampled, exchanges, rule) for values in by_statistic]
         )
 
     def _failed(self, run: int, iteration: int) -> Integers:
@@ -324,17 +324,19 @@ class Runner:
         if "time" in results:
             draws = (self.checkpoints[places] * setting.protocol.draws).tolist()
             results["time"][chosen] = [
-                [self._schedules[run].time(one) for one in draws] for run in runs
+                [self._schedules[run].time(draw) for draw in draws] for run in runs
             ]
         if "failed" in results:
             at = self.checkpoints[places].tolist()
-            failed = np.array([[self._failed(run, one) for one in at] for run in runs.tolist()])
+            failed = np.array(
+                [[self._failed(run, iteration) for iteration in at] for run in runs.tolist()]
+            )
             results["failed"][chosen] = failed.reshape(len(runs), len(at), len(FAULT_NAMES))
         if "counted" in results:
             results["counted"][chosen] = readings[..., -1].min(axis=2)
-        found = self._summary.of(values)
-        results["spread"][chosen], results["median"][chosen] = found[..., 1], found[..., 2]
-        results["mean"][chosen] = found[..., 0]
+        errors = self._summary.of(values)
+        results["spread"][chosen], results["median"][chosen] = errors[..., 1], errors[..., 2]
+        results["mean"][chosen] = errors[..., 0]
 
     def _check_finite(self, runs: Integers, stops: Integers, readings: Floats) -> None:
         """Raise `NumericalError` if what a node reads from its state is not finite."""
@@ -363,12 +365,15 @@ class Runner:
     ) -> None:
         errors = self._expected_errors(run, iteration, INTERVAL_RULE)
         gossip = np.hstack(
-            [gossip_errors(values[:, one], errors[:, [k]]) for k, one in enumerate(self._places)]
+            [
+                gossip_errors(values[:, place], errors[:, [k]])
+                for k, place in enumerate(self._places)
+            ]
         )
         estimand = self.setting.estimand
         assert estimand.level is not None
-        found = estimand.value_function.intervals(means, estimand.level, gossip)
-        for name, numbers in zip(INTERVAL, found, strict=True):
+        intervals = estimand.value_function.intervals(means, estimand.level, gossip)
+        for name, numbers in zip(INTERVAL, intervals, strict=True):
             self.results[name][run, c] = numbers
 
     def _stop_if_good_enough(self, run: int, iteration: int, readings: Floats) -> None:

@@ -144,14 +144,16 @@ def simulate(
     info = RunInfo(runs, seed, engine, 0, spacing if until is None else "log", clocks, until)
     faults = check_faults(loss, away, away_for, partition)
     for member in choose(statistic):
-        given = collect_options(member.statistic, options, statistic_options, simulate, arguments)
+        known_options = collect_options(
+            member.statistic, options, statistic_options, simulate, arguments
+        )
     setting = make_setting(
         protocol,
         data,
         statistic,
         graph,
         seed,
-        given,
+        known_options,
         columns=columns,
         label=label,
         score=score,

@@ -154,8 +154,8 @@ def with_protocol(setting: Setting, protocol: AnyProtocol, missing: Missing) -> 
         setting.estimand.level is not None,
         setting.placement.has_tables,
     )
-    wanted = missing.protocol_fingerprint or protocol_fingerprint(setting.protocol)
-    if protocol_fingerprint(chosen) != wanted:
+    fingerprint = missing.protocol_fingerprint or protocol_fingerprint(setting.protocol)
+    if protocol_fingerprint(chosen) != fingerprint:
         raise InputError(
             f"the protocol {chosen.name!r} is not the one of this trace; "
             "pass that one: resume(..., protocol=...)"

@@ -49,7 +49,7 @@ def plot_errors(
 
     Return the axes.
     """
-    trace, info, curves = traces[0], traces[0].info, [error_curve(one, against) for one in traces]
+    trace, info, curves = traces[0], traces[0].info, [error_curve(each, against) for each in traces]
     ax = new_figure(*SIZE).add_subplot() if ax is None else ax
     for curve, label in zip(curves, labels, strict=True):
         draw_curve(ax, curve, label)

@@ -43,7 +43,10 @@ class ReferenceEngine:
         states, population = self.setting.first_states(), self.setting.estimand.n
         rule, rows = self.setting.gossip, list(enumerate(self.rows))
         known = population, self.setting.offset
-        nodes = [[Estimator(str(k), rule, own, states[k], *known) for k, own in rows] for _ in runs]
+        nodes = [
+            [Estimator(str(k), rule, own_rows, states[k], *known) for k, own_rows in rows]
+            for _ in runs
+        ]
         for run in nodes:
             for child, parent in enumerate(self.setting.parents.tolist()):
                 if parent >= 0:
@@ -77,7 +80,7 @@ class ReferenceEngine:
     def visitors(self, batch: Batch[Runs]) -> Integers:
         count = self.setting.gossip.held_visitors if self.setting.gossip.visitors else 0
         held = [
-            [[int(one.home) for one in node.visitors[:count]] for node in run]
+            [[int(visitor.home) for visitor in node.visitors[:count]] for node in run]
             for run in batch.state
         ]
         return np.array(held, dtype=np.int64).reshape(len(held), len(self.rows), count)

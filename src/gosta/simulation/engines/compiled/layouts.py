@@ -185,12 +185,14 @@ class TableLayout:
             for rows in placement.rows.tolist()
         ]
         self.recent_offsets = np.concatenate([[0], np.cumsum(capacities)])
-        own = [estimand.over(x) for x in placement.split(estimand.x)] if protocol.visitors else []
+        estimands = (
+            [estimand.over(x) for x in placement.split(estimand.x)] if protocol.visitors else []
+        )
         empty = np.zeros((1, estimand.width))
-        own_means = np.array([node.own_mean for node in own]) if own else empty
+        own_means = np.array([node.own_mean for node in estimands]) if estimands else empty
         own_row_means = (
-            np.concatenate([node.own_row_means for node in own])
-            if own and self.has_local
+            np.concatenate([node.own_row_means for node in estimands])
+            if estimands and self.has_local
             else empty
         )
         means = (

@@ -172,7 +172,7 @@ class Kernel:
     def _compiled(self, arguments: tuple[Any, ...]) -> Any:
         with _unfused():
             return self._dispatcher.compile(
-                tuple(self._dispatcher.typeof_pyval(one) for one in arguments)
+                tuple(self._dispatcher.typeof_pyval(argument) for argument in arguments)
             )
 
     def _allow(self, shared_bytes: int, arguments: tuple[Any, ...]) -> None:
@@ -194,11 +194,11 @@ def check_functions(*functions: Any) -> None:
 
     A thread that left would leave its exchange undone.
     """
-    found, unchecked = list[types.FunctionType](), list(functions)
+    checked, unchecked = list[types.FunctionType](), list(functions)
     while unchecked:
         function = unchecked.pop()
-        if isinstance(function, types.FunctionType) and function not in found:
-            found.append(function)
+        if isinstance(function, types.FunctionType) and function not in checked:
+            checked.append(function)
             if any(
                 step.opname in ("RAISE_VARARGS", "RERAISE")
                 for step in dis.get_instructions(function)
@@ -243,7 +243,7 @@ def _run(
     if file:
         sys.modules[module.__name__] = module
     exec(compile(text, module.__file__, "exec"), vars(module))
-    own = {name: value for name, value in vars(module).items() if _is_defined_in(module, value)}
+    defined = {name: value for name, value in vars(module).items() if _is_defined_in(module, value)}
     if is_simulated():
         from gosta.simulation.engines.gpu import simulated
 
@@ -257,12 +257,14 @@ def _run(
         from gosta.simulation.engines.gpu import intrinsics  # noqa: F401
 
         vars(module).update(
-            {name: numba.njit(value) for name, value in own.items() if name not in kernels}
+            {name: numba.njit(value) for name, value in defined.items() if name not in kernels}
         )
         vars(module).update(
             {name: compiler._compile(function) for name, function in functions.items()}
         )
-    vars(module).update({name: Kernel(own[name], is_cached=file is not None) for name in kernels})
+    vars(module).update(
+        {name: Kernel(defined[name], is_cached=file is not None) for name in kernels}
+    )
     return module
 
 

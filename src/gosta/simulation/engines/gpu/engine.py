@@ -248,11 +248,13 @@ def copy_fixed(source, target):
         """
         if self.has_blocks:
             all_runs = self._module.advance_side_by_side
-            given = (arrays, self._fixed_arrays, positions, edges, shares, *end)
+            arguments_of_all = (arrays, self._fixed_arrays, positions, edges, shares, *end)
             if not self._is_limited:
-                self._threads = min(self._threads, all_runs.max_threads(given))
+                self._threads = min(self._threads, all_runs.max_threads(arguments_of_all))
                 self._is_limited = True
-            all_runs.launch(len(active), self._threads, self._stream, self.shared_bytes, *given)
+            all_runs.launch(
+                len(active), self._threads, self._stream, self.shared_bytes, *arguments_of_all
+            )
             return
         cuda, kernel, count = device.cuda(), self._module.advance_one, int(end[1])
         for k, position in enumerate(active.tolist()):
@@ -312,8 +314,8 @@ class _Buffer:
         def wait() -> Floats:
             event.synchronize()
             check(int((started - counts).sum()))
-            found: Floats = self.on_host[:size].reshape(shape)
-            return found
+            readings: Floats = self.on_host[:size].reshape(shape)
+            return readings
 
         return wait
 

@@ -79,11 +79,11 @@ def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # n
         short = ir.IntType(32)
         made = cgutils.create_struct_proxy(ROW)(context, builder, value=args[1])
         numbers = builder.bitcast(builder.gep(made.data, [args[2]]), short.as_pointer())
-        found = ir.IntType(1)(0)
+        is_found = ir.IntType(1)(0)
         for k in range(size.literal_value):
             number = builder.load(builder.gep(numbers, [short(k)]))
-            found = builder.or_(found, builder.icmp_signed("==", number, args[0]))
-        return found
+            is_found = builder.or_(is_found, builder.icmp_signed("==", number, args[0]))
+        return is_found
 
     return types.boolean(types.int32, row, types.intp, size), generate
 

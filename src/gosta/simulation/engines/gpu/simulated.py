@@ -107,8 +107,8 @@ def is_among(value: int, row: Row, c: int, size: int) -> bool:
     return int(value) in row.numbers[c:].view(np.int32)[:size].tolist()
 
 
-def choose(condition: bool, one: Any, other: Any) -> Any:
-    return one if condition else other
+def choose(condition: bool, first: Any, second: Any) -> Any:
+    return first if condition else second
 
 
 def floats_at(shared: Any, start: int, rows: int, width: int) -> Any:
