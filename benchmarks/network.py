@@ -44,7 +44,7 @@ from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import ExchangeCompleted
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import Greeting, Link
-from gosta.net.transport.frames import encode_frame
+from gosta.net.transport.connection import encode_frame
 from gosta.net.transport.tcp import TcpTransport
 
 

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import faulty_transport as faults
 import pytest
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -15,6 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
+from faulty_transport import FaultyTransport
+from memory_transport import MemoryNetwork
 from transports import (
     NETWORK,
     MemoryTestNetwork,
@@ -31,12 +34,8 @@ from gosta.errors import InputError
 from gosta.net import addresses
 from gosta.net.deploy import certificates
 from gosta.net.limits import MAX_MESSAGE_BYTES
-from gosta.net.transport import faults
 from gosta.net.transport.base import Handler, Link, Transport
-from gosta.net.transport.connection import MAX_WRITE_BUFFER_BYTES, Connection
-from gosta.net.transport.faults import FaultyTransport
-from gosta.net.transport.frames import BUFFER_BYTES
-from gosta.net.transport.memory import MemoryNetwork
+from gosta.net.transport.connection import BUFFER_BYTES, MAX_WRITE_BUFFER_BYTES, Connection
 from gosta.net.transport.tcp import MAX_LINKS_PER_NEIGHBOUR, TcpTransport
 
 TRANSPORTS: dict[str, Callable[[Path], TestNetwork]] = {

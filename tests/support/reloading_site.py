@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from memory_transport import MemoryNetwork
 from virtual_clock import VirtualClock
 
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
@@ -14,7 +15,6 @@ from gosta.net.node.restore import restore_peer
 from gosta.net.node.row_node import RowNode
 from gosta.net.node.source import read_row_source
 from gosta.net.storage.journal import Journal
-from gosta.net.transport.memory import MemoryNetwork
 
 ROWS = "x1,x2\n0.5,1.0\n0.25,-1.0\n"
 

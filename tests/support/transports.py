@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from faulty_transport import FaultyTransport, combine
+from memory_transport import MemoryNetwork
 from virtual_clock import VirtualClock
 
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
 from gosta.net.transport.base import REJECTION_REASONS, Greeting, Handler, Link, Loop, Transport
-from gosta.net.transport.faults import FaultyTransport, combine
-from gosta.net.transport.memory import MemoryNetwork
 from gosta.net.transport.tcp import TcpTransport
 from gosta.net.transport.tls import TlsFiles
 

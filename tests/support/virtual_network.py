@@ -10,7 +10,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
+import faulty_transport as faults
 import numpy as np
+from faulty_transport import FaultyTransport
+from memory_transport import MemoryNetwork
 from virtual_clock import Timer, VirtualClock
 
 from gosta.net.audit import consistency
@@ -24,10 +27,7 @@ from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.records import LogEntry, Record
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Shown
-from gosta.net.transport import faults
 from gosta.net.transport.base import Greeting, Link
-from gosta.net.transport.faults import FaultyTransport
-from gosta.net.transport.memory import MemoryNetwork
 from gosta.private.settings import PrivateSettings
 
 HERE = Path(__file__).parent

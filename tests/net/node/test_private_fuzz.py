@@ -10,6 +10,7 @@ from pathlib import Path
 
 import ports
 import pytest
+from memory_transport import MemoryNetwork
 from virtual_clock import VirtualClock
 
 from gosta.cli.main import main
@@ -22,7 +23,6 @@ from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.storage.contributions import write_head
 from gosta.net.storage.journal import Journal
-from gosta.net.transport.memory import MemoryNetwork
 from gosta.private.noise import NO_NOISE
 
 FILES = (

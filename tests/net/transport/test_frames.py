@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from gosta.net.limits import MAX_MESSAGE_BYTES
-from gosta.net.transport.frames import BUFFER_BYTES, FrameError, FrameReader, encode_frame
+from gosta.net.transport.connection import BUFFER_BYTES, FrameError, FrameReader, encode_frame
 
 
 @given(some.lists(some.binary(min_size=1, max_size=40), max_size=20), some.integers(1, 60))

@@ -22,8 +22,7 @@ from gosta.net.deploy.certificates import Pair
 from gosta.net.limits import MAX_MESSAGE_BYTES
 from gosta.net.transport import tcp, tls
 from gosta.net.transport.base import Greeting
-from gosta.net.transport.connection import MAX_GREETING_BYTES
-from gosta.net.transport.frames import encode_frame
+from gosta.net.transport.connection import MAX_GREETING_BYTES, encode_frame
 from gosta.net.transport.tcp import MAX_HANDSHAKES, TcpTransport
 
 GREETING = encode_frame(Greeting("a", NETWORK).encode())

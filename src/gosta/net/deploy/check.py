@@ -38,9 +38,8 @@ from gosta.net.node.source import fingerprint
 from gosta.net.storage.contributions import find_damage, find_lost
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.base import CHECK, FORWARDS, Greeting
-from gosta.net.transport.connection import MAX_GREETING_BYTES
+from gosta.net.transport.connection import MAX_GREETING_BYTES, encode_frame
 from gosta.net.transport.dialling import ProxyError, open_socket
-from gosta.net.transport.frames import encode_frame
 from gosta.net.transport.tls import (
     TlsFiles,
     check_peer,

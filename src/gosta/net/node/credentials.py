@@ -29,7 +29,10 @@ EXPIRY_WARNING = timedelta(days=30)  # before a certificate ends
 
 
 def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFiles, Keyring]:
-    """Read a node's credentials; raise an error unless they belong to each other, to this node and to this moment."""
+    """Read a node's credentials.
+
+    Raises an error unless they belong to each other and to this node, and are valid now.
+    """
     name, network = config.node.name, config.network.id
     files = TlsFiles(folder / "cert.pem", folder / "key.pem", folder / "ca.pem")
     try:
@@ -65,10 +68,11 @@ def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFil
 
 
 def certificate_ends(folder: Path) -> dict[str, float]:
-    """Return when the certificates of the node, of its authority and of its coordinator end, in seconds since 1970.
+    """Return when the certificates of the node, its authority and its coordinator end.
 
-    Of several authorities, as there are while one replaces another, the one that ends first counts. Nothing is returned
-    if the files are just being replaced: they are read again.
+    Times are in seconds since 1970. Of several authorities, as there are while one replaces
+    another, the one that ends first counts. Nothing is returned if the files are just being
+    replaced: they are read again.
     """
     try:
         content = {
@@ -80,13 +84,13 @@ def certificate_ends(folder: Path) -> dict[str, float]:
     except (OSError, ValueError, InputError):
         return {}
     return {
-        name: min(one.not_valid_after_utc.timestamp() for one in found)
-        for name, found in loaded.items()
+        name: min(certificate.not_valid_after_utc.timestamp() for certificate in certificates)
+        for name, certificates in loaded.items()
     }
 
 
 class ListFolder:
-    """The member lists in a node's folder."""
+    """The member lists in a node's folder, and those that neighbours send."""
 
     def __init__(self, folder: Path, network: str, log: Log) -> None:
         self._folder, self._network, self._log = folder, network, log
@@ -99,18 +103,18 @@ class ListFolder:
             return b""
 
     def proposed(self, serial: int) -> int:
-        """Return the serial number of a list that waits to be accepted, if it is newer than a given one; else 0."""
+        """Return the serial number of a newer list that waits to be accepted; 0: there is none."""
         try:
-            found = members.read_list(self._folder / PROPOSED_FILE).list.serial
+            waiting = members.read_list(self._folder / PROPOSED_FILE).list.serial
         except InputError:
             return 0
-        return found if found > serial else 0
+        return waiting if waiting > serial else 0
 
     def propose(self, content: bytes, serial: int, digest: bytes) -> None:
-        """Write a list that is newer than a serial number to the folder, where the operator can accept it.
+        """Write a list that is newer than `serial` to the folder, for the operator to accept.
 
-        One with the same serial number and another digest is kept as evidence: see `conflict`. Raises `InputError` if
-        the coordinator has not signed it.
+        A list with the same serial number and another digest is kept as evidence: see `conflict`.
+        Raises `InputError` if the coordinator has not signed it.
         """
         signed, path = members.parse_list(content), self._folder / PROPOSED_FILE
         if signed.list.serial > max(serial, self.proposed(serial)):
@@ -126,9 +130,10 @@ class ListFolder:
             members.write_list(self._folder / CONFLICT_FILE, signed)
 
     def conflict(self, serial: int, digest: bytes) -> str:
-        """Return why the accepted list cannot be trusted: the coordinator signed another one with its serial number.
+        """Return why the accepted list cannot be trusted; empty if there is no reason.
 
-        Then sites may see different members, with keys that are not theirs. Empty: there is no evidence of that.
+        If the coordinator signed another list with the same serial number, sites may see different
+        members, with keys that are not theirs.
         """
         try:
             other = members.read_list(self._folder / CONFLICT_FILE).list
@@ -137,12 +142,16 @@ class ListFolder:
         if other.serial != serial or members.digest_of(other) == digest:
             return ""
         return (
-            f"the coordinator signed two member lists with the serial number {serial}, this site's and that in "
-            f"{CONFLICT_FILE}; nothing is contributed until it signs a new one: compare fingerprints with other sites"
+            f"the coordinator signed two member lists with the serial number {serial}, this site's "
+            f"and that in {CONFLICT_FILE}; nothing is contributed until it signs a new one: compare "
+            "fingerprints with other sites"
         )
 
     def fingerprint(self) -> str:
-        """Return the fingerprint of the accepted list, as sites compare it on the phone; empty if it cannot be read."""
+        """Return the fingerprint of the accepted list, as sites compare it on the phone.
+
+        It is empty if the list cannot be read.
+        """
         try:
             return members.list_fingerprint(members.read_list(self._folder / MEMBERS_FILE).list)
         except InputError:

@@ -1,4 +1,4 @@
-"""The lock on a node's folder: at most one process runs a node, and other processes can check whether one does."""
+"""The lock on a node's folder: at most one process runs a node, and others can see whether one does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-ATTEMPTS, RETRY_SECONDS = 10, 0.05  # `is_running` of another process holds the lock for a moment
+# Attempts to take the lock: `is_running` of another process holds it for a moment.
+ATTEMPTS = 10
+RETRY_SECONDS = 0.05
 STOP_TIMEOUT_SECONDS = 10.0  # for nodes to stop after SIGTERM
 
 
@@ -25,13 +27,17 @@ def check_platform() -> None:
     """Raise `NetworkError` where nodes cannot run: they need file locks and signals of Unix."""
     if fcntl is None:
         raise NetworkError(
-            "running nodes is supported on Linux and macOS only; 'gosta network init' works here too"
+            "running nodes is supported on Linux and macOS only; "
+            "'gosta network init' works here too"
         )
 
 
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Hold the lock on a node's folder, with the process id written into it; raise `NetworkError` if it is taken."""
+    """Hold the lock on a node's folder, with the process id written into it.
+
+    Raises `NetworkError` if another process holds it.
+    """
     check_platform()
     try:
         lock = (folder / LOCK_FILE).open("a+")
@@ -72,7 +78,10 @@ def is_running(folder: Path) -> bool:
 
 
 def stop_nodes(folders: Sequence[Path]) -> list[Path]:
-    """Send SIGTERM to the nodes in some folders that run, wait until they have stopped, and return their folders."""
+    """Stop the nodes in some folders that run, and return the folders of these.
+
+    Each is sent SIGTERM; raises `NetworkError` if one has not stopped in time.
+    """
     running = stopped = [folder for folder in folders if is_running(folder)]
     for folder in running:
         with contextlib.suppress(ProcessLookupError):

@@ -1,7 +1,8 @@
-"""Rotation of a node's log.jsonl, by the node itself: it is the only one that writes there, so that no line is lost.
+"""Rotation of a node's log.jsonl by the node itself, which alone writes there: no line is lost.
 
-This is for a node whose standard error is log.jsonl in its own folder, as `gosta network up` starts it, and goes on
-when the process that started the node is killed. Other logs are left to those who keep them: journald, Docker, others.
+This is for a node whose standard error is log.jsonl in its own folder, as `gosta network up` starts
+it, and goes on when the process that started the node is killed. Other logs are left to those who
+keep them: journald, Docker, others.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ def old_log(folder: Path, number: int) -> Path:
 
 
 class LogRotation:
-    """Renames log.jsonl when it is large, and goes on in a new one; `poll` is to be called every second."""
+    """Renames log.jsonl when it is large, and goes on in a new one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._path = folder, folder / LOG_FILE
 
     def poll(self) -> None:
+        """Start a new file if the log is large; to be called every second."""
         with contextlib.suppress(OSError):  # such as a full disk: again in a second
-            found = os.fstat(sys.stderr.fileno())
-            if found.st_size >= MAX_LOG_BYTES and os.path.samestat(found, self._path.stat()):
-                self._rotate(found)
+            log = os.fstat(sys.stderr.fileno())
+            if log.st_size >= MAX_LOG_BYTES and os.path.samestat(log, self._path.stat()):
+                self._rotate(log)
 
-    def _rotate(self, found: os.stat_result) -> None:
+    def _rotate(self, log: os.stat_result) -> None:
         draft = self._folder / f".{LOG_FILE}-new"
         with draft.open("ab") as new:
             for number in reversed(range(1, OLD_LOGS)):
@@ -42,6 +44,6 @@ class LogRotation:
             self._path.replace(old_log(self._folder, 1))
             draft.replace(self._path)
             for stream in (sys.stdout, sys.stderr):
-                if os.path.samestat(os.fstat(stream.fileno()), found):
+                if os.path.samestat(os.fstat(stream.fileno()), log):
                     stream.flush()
                     os.dup2(new.fileno(), stream.fileno())

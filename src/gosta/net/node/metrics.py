@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gosta.net.node.status import OWN_STATES, Status, SumStatus
-from gosta.net.node.status_text import REJECTED
+from gosta.net.node.status import OWN_STATES, REJECTED, Status, SumStatus
 
 
 class StatusCollector(Collector):

@@ -1,7 +1,7 @@
 """The driver of a node: connections, heartbeats, timers, and steps, written before they are sent.
 
-It is the handler of a transport and drives a peer, whatever that computes, on any event loop. What is
-special about exchanges of rows is in `row_node`, what is special about private sums in `sum_node`.
+It is the handler of a transport and drives a peer, whatever that computes, on any event loop. What
+is special about exchanges of rows is in `row_node`, and about private sums in `sum_node`.
 """
 
 # ruff: noqa: B027 (a kind of node need not implement every hook)
@@ -132,8 +132,13 @@ class Node(ABC):
         """Whether the node can stop without a neighbour waiting for it."""
         return True
 
-    def _prepare(self, link: Link, contact: Contact, message: wire.AnyMessage) -> str:  # noqa: ARG002
-        """Note what a message tells of the neighbour; return why an offer is refused, or nothing."""
+    def _prepare(
+        self,
+        link: Link,  # noqa: ARG002
+        contact: Contact,  # noqa: ARG002
+        message: wire.AnyMessage,  # noqa: ARG002
+    ) -> str:
+        """Note what a message tells of the neighbour; return why an offer is refused, if it is."""
         return ""
 
     def _on_change(self) -> None:

@@ -106,7 +106,7 @@ class RowNode(Node):
     # Messages.
 
     def _prepare(self, link: Link, contact: Contact, message: wire.AnyMessage) -> str:
-        """Note what an answer tells of the neighbour; return why an offer is refused, or nothing."""
+        """Note what an answer tells of the neighbour; return why an offer is refused, if it is."""
         match message:
             case wire.Offer():
                 has_time = contact.has_time(self.loop.time(), self._link_count)
@@ -127,7 +127,7 @@ class RowNode(Node):
         self._schedule_next()
 
     def _schedule_next(self, shortest: float = 0.0) -> None:
-        """Initiate the next exchange in time, at least `shortest` seconds, unless one is under way."""
+        """Schedule the next exchange, in `shortest` seconds or later, unless one is under way."""
         self._charge()
         rate = self.config.node.exchanges_per_second
         if rate > 0 and "initiate" not in self._timers and self.peer.is_free:
@@ -152,7 +152,7 @@ class RowNode(Node):
             self._partner, self._partner_since = partner, now
 
     def _has_capacity(self) -> bool:
-        """Refill the token bucket and return whether the node may take part in one more exchange."""
+        """Refill the token bucket and return whether the node may take part in an exchange."""
         now, rate = self.loop.time(), self.config.node.max_exchanges_per_second
         self._tokens = min(max(1.0, rate), self._tokens + rate * (now - self._counted_at))
         self._counted_at = now
@@ -208,7 +208,7 @@ class RowNode(Node):
         return self.rng.choice(available)
 
     def _check_exchange(self) -> None:
-        """Withdraw an offer without an answer; ask for the outcome of an exchange, or abandon it."""
+        """Withdraw an offer without answer; ask for the outcome of an exchange, or abandon it."""
         now, pending, accepted = self.loop.time(), self.peer.pending, self.peer.accepted
         if pending is not None:
             self._check_offer(pending.to, now)

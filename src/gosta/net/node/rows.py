@@ -39,7 +39,10 @@ class Rows(NamedTuple):
 
 
 def read_rows(task: Task, data: Path, folder: Path | None = None, form: Format = DEFAULT) -> Floats:
-    """Read rows as kernels take them, n × d; files that the task names are in `folder`, by default the data's."""
+    """Read rows as kernels take them, n × d.
+
+    Files that the task names are in `folder`, by default that of the data.
+    """
     return read_rows_and_widths(task, data, folder, form).x
 
 
@@ -49,12 +52,12 @@ def read_rows_and_widths(
     """Read rows as `read_rows` does, and how many of their numbers each encoding has."""
     columns = encoded_names(sum(task.row_widths))
     if columns:
-        found = Rows(_read_encoded(data, columns), task.row_widths)
+        rows = Rows(_read_encoded(data, columns), task.row_widths)
     else:
-        found = _read_and_encode(task, data, folder or data.parent, form)
-    check_values(found.x, data)
-    check_row_count(task.protocol, len(found.x), data)
-    return found
+        rows = _read_and_encode(task, data, folder or data.parent, form)
+    check_values(rows.x, data)
+    check_row_count(task.protocol, len(rows.x), data)
+    return rows
 
 
 def layout_of(task: Task) -> Layout:
@@ -91,7 +94,10 @@ def _advise_in_node_words(error: GostaError) -> None:
 
 
 def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
-    """Read a site's table, with the columns that the task names in their roles; a layout chooses its own."""
+    """Read a site's table, with the columns that the task names in their roles.
+
+    For private sums, the layout chooses the columns.
+    """
     table = load_table(path, form)
     if task.private is None:
         table = table.select(task.columns or None, task.label, task.score)
@@ -99,18 +105,18 @@ def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
 
 
 def in_roles(table: Data, task: Task) -> Data:
-    """Return a table with the classes that a task declares; incomplete rows are left out if it says so."""
+    """Return a table with the classes that a task declares, without incomplete rows if it says so."""
     chosen = table.select(drop_missing=task.drop_missing)
     return dataclasses.replace(chosen, declared_classes=task.classes, is_partial=True)
 
 
 def encoded_names(columns: int) -> list[str]:
-    """Return the column names of a file of encoded rows: without them, other rows would be taken for encoded ones."""
+    """Return the column names of a file of encoded rows, by which it is told from other files."""
     return [f"x{k + 1}" for k in range(columns)]
 
 
 def _read_encoded(path: Path, columns: list[str]) -> Floats:
-    """Read encoded rows; a CSV file, as `gosta network init` writes it, without pandas or pyarrow."""
+    """Read encoded rows, from CSV, as `gosta network init` writes it, without pandas or pyarrow."""
     if path.suffix != ".csv":
         data = datasets.load(path)
         _check_columns(path, list(data.columns), columns)
@@ -143,8 +149,9 @@ def _read_encoded(path: Path, columns: list[str]) -> Floats:
 def _check_columns(path: Path, found: list[str], columns: list[str]) -> None:
     if found != columns:
         raise DataError(
-            f"{path} has the columns {shorten(found)} where {shorten(columns)} are needed: rows of this network are "
-            "encoded by gosta network init --data; without --data, each site brings its own table"
+            f"{path} has the columns {shorten(found)} where {shorten(columns)} are needed: rows of "
+            "this network are encoded by gosta network init --data; without --data, each site "
+            "brings its own table"
         )
 
 
@@ -152,9 +159,8 @@ def check_values(x: Floats, data: object) -> None:
     """Raise `DataError` for values whose products would not be finite."""
     largest = float(np.abs(x).max())
     if largest > MAX_ROW_VALUE:
-        raise DataError(
-            f"{data} has the value {largest:.3g}, and {MAX_ROW_VALUE:g} is the limit; use larger units"
-        )
+        limit = f"{MAX_ROW_VALUE:g} is the limit"
+        raise DataError(f"{data} has the value {largest:.3g}, and {limit}; use larger units")
 
 
 def _read_and_encode(task: Task, path: Path, folder: Path, form: Format) -> Rows:
@@ -174,7 +180,7 @@ def _read_and_encode(task: Task, path: Path, folder: Path, form: Format) -> Rows
 
 
 def check_rows_of_each(members: Sequence[Member], data: Data, options: Mapping[str, Any]) -> None:
-    """Raise `DataError` if for one of the statistics the encoding of a row depends on other rows."""
+    """Raise `DataError` if a statistic's encoding of a row depends on other rows."""
     for member in members:
         own, table = member.statistic.own_options(options), data.select(member.columns or None)
         check_row_independence(
@@ -183,7 +189,7 @@ def check_rows_of_each(members: Sequence[Member], data: Data, options: Mapping[s
 
 
 def resolve_files(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a statistic's options with texts that name a file of the folder replaced by its path."""
+    """Return a statistic's options, with names of files in the folder replaced by their paths."""
 
     def resolve(value: Any) -> Any:
         return (
@@ -198,8 +204,11 @@ def resolve_files(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def check_row_independence(
     statistic: Statistic, data: Data, options: Mapping[str, Any], x: Floats
 ) -> None:
-    """Raise `DataError` for an encoding in which a row depends on other rows, since a site has its own rows only."""
-    # Rows must be encoded in the same way together with made-up rows, and without half of the others.
+    """Raise `DataError` for an encoding in which a row depends on other rows.
+
+    A site has its own rows only. Rows must be encoded in the same way together with made-up rows,
+    and without half of the others.
+    """
     n, half = len(data), (len(data) + 1) // 2
     scale = 1e-9 * float(np.abs(x).max())
     trials = [
@@ -214,7 +223,10 @@ def check_row_independence(
         except InputError:
             continue  # these rows cannot be encoded at all
         if again.shape != x[mine].shape or not np.allclose(again, x[mine], rtol=1e-9, atol=scale):
-            why = f"{statistic.name}: the encoding of a row depends on other rows, which a site does not have"
+            why = (
+                f"{statistic.name}: the encoding of a row depends on other rows, "
+                "which a site does not have"
+            )
             hint = "or give the option that fixes it, such as bandwidth=... or centroids=FILE"
             raise DataError(f"{why}; name one score column with score (--score), {hint}")
 
@@ -226,7 +238,11 @@ def _select(data: Data, which: slice) -> Data:
 
 
 def _with_made_up_rows(data: Data, same_classes: bool) -> Data:
-    """Add as many rows with other numbers, of the same classes or of one other class, and the first row in another."""
+    """Return a table twice as long, with other numbers in the second half, and one row more.
+
+    The made-up rows have the same classes or one other class; the last row is the first one again,
+    in another class.
+    """
 
     def change(column: Any) -> Any:
         if column.dtype.kind not in "iuf":
@@ -237,14 +253,12 @@ def _with_made_up_rows(data: Data, same_classes: bool) -> Data:
 
     columns = {name: np.concatenate([c, change(c), c[:1]]) for name, c in data.columns.items()}
     if data.label is not None and data.declared_classes:
-        own, classes = data.columns[data.label].astype(object), data.declared_classes
+        labels, classes = data.columns[data.label].astype(object), data.declared_classes
         code = data.class_codes()[0][0]
-        other = np.full(
-            len(own) + 1, classes[0 if np.isnan(code) else (int(code) + 1) % len(classes)], object
-        )
-        columns[data.label] = np.concatenate(
-            [own, own, other[:1]] if same_classes else [own, other]
-        )
+        next_class = classes[0 if np.isnan(code) else (int(code) + 1) % len(classes)]
+        others = np.full(len(labels) + 1, next_class, object)
+        parts = [labels, labels, others[:1]] if same_classes else [labels, others]
+        columns[data.label] = np.concatenate(parts)
     return dataclasses.replace(data, columns=columns)
 
 

@@ -17,6 +17,8 @@ from gosta.net.protocol.sums import SumPeer
 from gosta.private.accounting import total_epsilon
 from gosta.sketches.results import StratumResult
 
+# Prefix of counters that have a table and a metric of their own.
+REJECTED = "rejected: "
 # What each state of a node means: first those that it is in by itself.
 OWN_STATES = {
     "running": "It exchanges with neighbours.",
@@ -35,8 +37,9 @@ OWN_STATES = {
     "implausible": "Private sums: no rows can have such a total, so that a contribution is wrong; "
     "who deviates is named and left out, where that can be found out.",
     "disconnected": "No neighbour is connected; the log has the reason.",
-    "mismatch": "No neighbour is connected, and at least one computes something else, is of another "
-    "network or runs another version; the list of neighbours names the setting that differs.",
+    "mismatch": "No neighbour is connected, and at least one computes something else, is of "
+    "another network or runs another version; the list of neighbours names the setting that "
+    "differs.",
     "row limit reached": "Its own rows were sent as often as max_disclosures in its node.toml "
     "allows: it takes part in no exchange.",
     "disk error": "Its journal cannot be written. It closed its connections, so that nobody waits "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gosta.errors import shorten
-from gosta.net.node.status import STATES, Neighbour, Status, SumStatus
+from gosta.net.node.status import REJECTED, STATES, Neighbour, Status, SumStatus
 from gosta.net.protocol.report import PartReport
 from gosta.sketches.results import StratumResult
 from gosta.views import numbers
@@ -20,7 +20,6 @@ GOOD_STATES = ("running", "converged", "complete")
 NEIGHBOURS_HEADING = ("neighbour", "state", "exchanges", "last heard", "round trip", "difference")
 EXCHANGE_COLUMNS = ("exchanges", "difference")  # private sums do not have these
 CERTAIN = "certainly within"  # heading of brackets; left out if there is none, as with noise
-REJECTED = "rejected: "  # prefix of counters that have a table and a metric of their own
 
 
 def summary(status: Status) -> Iterator[tuple[str, str]]:
@@ -152,7 +151,7 @@ def _date(seconds: float) -> str:
 
 
 def value_of(result: StratumResult, place: int = 0, digits: int = 6) -> str:
-    """Return one of a result's values, with "about" if it is not certain: noise, a random sketch."""
+    """Return one of a result's values, with "about" if it is not certain, as with noise."""
     return "about " * (not result.is_certified) + numbers.number(result.value[place], digits)
 
 

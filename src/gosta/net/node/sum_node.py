@@ -1,4 +1,4 @@
-"""What is special about a node that contributes to private sums: epochs, statements, and its log."""
+"""What is special about a node that contributes to private sums: epochs, statements, its log."""
 
 from __future__ import annotations
 

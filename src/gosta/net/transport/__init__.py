@@ -1,1 +1,1 @@
-"""Carrying messages between neighbours: TCP with TLS, memory, and faults over either."""
+"""Carrying messages between neighbours over TCP with TLS, through proxies and forwarders."""

@@ -25,13 +25,15 @@ from gosta.net.limits import Budget
 from gosta.net.members import MemberList
 from gosta.net.transport.base import Greeting
 from gosta.net.transport.connection import (
+    BUFFER_BYTES,
     CLOSE_TIMEOUT_SECONDS,
     MAX_GREETING_BYTES,
     MAX_WRITE_BUFFER_BYTES,
     Connection,
+    FrameReader,
+    encode_frame,
     keep_alive,
 )
-from gosta.net.transport.frames import BUFFER_BYTES, FrameReader, encode_frame
 from gosta.net.transport.tls import RejectedError, check_peer, peer_certificate
 
 FORWARD: Final = "forward "  # a greeting's note, followed by a member's name
