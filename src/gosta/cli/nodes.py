@@ -1,4 +1,4 @@
-"""Commands that run nodes and watch them: ``node run``, ``network up``, ``down``, ``epoch``, ``watch``."""
+"""Commands that run and watch nodes: ``node run``, ``network up``, ``down``, ``epoch``, ``watch``."""
 
 from __future__ import annotations
 
@@ -116,9 +116,10 @@ def down(folder: options.NetworkFolder) -> None:
 def epoch(
     folder: Annotated[Path, typer.Argument(help="The network's folder, or that of one node.")],
 ) -> None:
-    """Start a new epoch now: a running node on this machine starts it, and all nodes of the network follow.
+    """Start a new epoch now: a running node on this machine starts it, and all nodes follow.
 
-    Of private sums with noise, each site spends the epsilon of one more release, unless rows and sites are as before.
+    Of private sums with noise, each site spends the epsilon of one more release, unless rows and
+    sites are as before.
     """
     from gosta.net.deploy import supervisor
 

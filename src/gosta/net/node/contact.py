@@ -98,7 +98,7 @@ class Contact:
         self.unanswered = min(self.unanswered + 1, 10)
 
     def has_time(self, now: float, neighbours: int) -> bool:
-        """Return whether this neighbour's share of time is left: a slow one leaves time to others."""
+        """Return whether this neighbour's share of time is left, so that others have theirs."""
         refill = (now - self.counted_at) * TIME_SHARE / max(1, neighbours)
         self.time_left, self.counted_at = min(TIME_AT_ONCE, self.time_left + refill), now
         return self.time_left > 0.0

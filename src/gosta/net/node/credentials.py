@@ -50,7 +50,8 @@ def load_credentials(folder: Path, config: NodeConfig, log: Log) -> tuple[TlsFil
     remaining = certificate.not_valid_after_utc - datetime.now(UTC)
     ends = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
     if remaining < timedelta(0):
-        renew = "gosta network certify NETWORK, or gosta network sign NETWORK where sites keep their keys"
+        sign = "gosta network sign NETWORK where sites keep their keys"
+        renew = f"gosta network certify NETWORK, or {sign}"
         raise NetworkError(f"{files.cert} expired on {ends}; renew it with: {renew}")
     if remaining < EXPIRY_WARNING:
         log("certificate expires soon", expires=ends)
@@ -143,8 +144,8 @@ class ListFolder:
             return ""
         return (
             f"the coordinator signed two member lists with the serial number {serial}, this site's "
-            f"and that in {CONFLICT_FILE}; nothing is contributed until it signs a new one: compare "
-            "fingerprints with other sites"
+            f"and that in {CONFLICT_FILE}; nothing is contributed until it signs a new one: "
+            "compare fingerprints with other sites"
         )
 
     def fingerprint(self) -> str:

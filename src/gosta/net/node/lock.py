@@ -1,4 +1,4 @@
-"""The lock on a node's folder: at most one process runs a node, and others can see whether one does."""
+"""The lock on a node's folder: at most one process runs a node, and others see whether it runs."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
 
 
 def in_roles(table: Data, task: Task) -> Data:
-    """Return a table with the classes that a task declares, without incomplete rows if it says so."""
+    """Return a table with a task's classes, and without incomplete rows if the task says so."""
     chosen = table.select(drop_missing=task.drop_missing)
     return dataclasses.replace(chosen, declared_classes=task.classes, is_partial=True)
 

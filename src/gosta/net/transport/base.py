@@ -1,7 +1,7 @@
 """The interface of transports, and the callbacks that a node gives to its transport.
 
-Messages are whole: bytes sent by one side arrive at the other unchanged, or not at all. They may be lost with a
-connection; nodes rely on nothing more.
+Messages are whole: bytes sent by one side arrive at the other unchanged, or not at all. They may be
+lost with a connection; nodes rely on nothing more.
 """
 
 from __future__ import annotations
@@ -13,20 +13,16 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from gosta.net.limits import VERSION
 
-# Reasons for which a connection is rejected: no certificate, or not TLS; a certificate of another authority; one
-# outside its dates; a key that is not the one in the member list; a node that is not a neighbour; any other failure of
-# the handshake; a frame of invalid length; a request to forward that is refused.
+# Reasons for which a connection is rejected.
 REJECTION_REASONS: Final = (
-    *(
-        "unauthenticated",
-        "authority",
-        "expired",
-        "key",
-        "not a neighbour",
-        "handshake",
-        "frame",
-        "forwarding",
-    ),
+    "unauthenticated",  # no certificate, or not TLS
+    "authority",  # a certificate of another authority
+    "expired",  # a certificate outside its dates
+    "key",  # a key that is not the one in the member list
+    "not a neighbour",
+    "handshake",  # any other failure of the handshake
+    "frame",  # a frame of invalid length
+    "forwarding",  # a request to forward that is refused
 )
 
 CHECK: Final = "check"  # a greeting's note
@@ -48,8 +44,9 @@ class Greeting(NamedTuple):
     network: str
     fingerprint: str = ""  # of what is computed
     version: int = VERSION  # of the wire format
-    note: str = ""  # CHECK: the dialling end only asks for a greeting; in its answer, the time in seconds since 1970;
-    # or what members and forwarders say to each other: see `forwarding`
+    # CHECK: the dialling end only asks for a greeting; in the answer, the time in seconds since
+    # 1970. Or what members and forwarders say to each other: see `forwarding`.
+    note: str = ""
 
     def encode(self) -> bytes:
         text = f"gosta {self.version} {self.name}.{self.network} {self.fingerprint} {self.note}"
@@ -59,27 +56,22 @@ class Greeting(NamedTuple):
     def decode(cls, raw: bytes) -> Greeting:
         """Decode a greeting; those of versions 1 and 2 are a name and a network only."""
         text = raw.decode("ascii", "replace")
-        found = re.fullmatch(
+        parts = re.fullmatch(
             r"(?:gosta ([0-9]{1,4}) )?([^ .]+)\.([^ .]+)(?: ([0-9a-f]{0,64})( .*)?)?", text
         )
-        if found is None:
+        if parts is None:
             return cls(text, "", "", 0)
-        version, name, network, fingerprint, note = found.groups()
+        version, name, network, fingerprint, note = parts.groups()
         return cls(name, network, fingerprint or "", int(version or 2), (note or "")[1:])
 
     def mismatch(self, other: Greeting) -> tuple[str, str] | None:
         """Return the setting in which two nodes differ, and how, if they cannot exchange."""
         if self.version != other.version:
-            return (
-                "version",
-                f"it speaks version {other.version} of the protocol, this node version {self.version}",
-            )
+            theirs = f"it speaks version {other.version} of the protocol"
+            return "version", f"{theirs}, this node version {self.version}"
         if self.fingerprint != other.fingerprint:
-            theirs, mine = other.fingerprint, self.fingerprint
-            return (
-                "statistic",
-                f"it computes {theirs}, this node {mine}: [network] in node.toml differs",
-            )
+            both = f"it computes {other.fingerprint}, this node {self.fingerprint}"
+            return "statistic", f"{both}: [network] in node.toml differs"
         return None
 
 
@@ -105,7 +97,10 @@ class Link(Protocol):
         """Name of the forwarder through which it leads; empty if it is direct."""
 
     def send(self, message: bytes) -> bool:
-        """Send a message of 1 to MAX_MESSAGE_BYTES; return False, sending nothing, if the buffer is full."""
+        """Send a message of 1 to MAX_MESSAGE_BYTES.
+
+        Returns False, and sends nothing, if the buffer is full.
+        """
 
     def close(self) -> None:
         """Close the connection; the handler's `on_disconnected` follows."""

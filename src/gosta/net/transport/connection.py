@@ -1,4 +1,7 @@
-"""A TCP connection: a stream of bytes that becomes a link once the other end is identified."""
+"""A TCP connection: a stream of bytes that becomes a link once the other end is identified.
+
+Messages on the stream are frames, each preceded by its length as 4 bytes, big-endian.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,9 @@ def encode_frame(message: bytes) -> bytes:
 class FrameReader:
     """Splits a stream into messages; the only copy is that of each message out of the buffer.
 
-    The caller writes bytes into `free_space`, reports their number with `advance`, and takes complete messages with
-    `next_message`. A length is validated before memory is allocated for it, and the bytes of a frame are moved at most
-    once, however small the pieces in which they arrive.
+    The caller writes bytes into `free_space`, reports their number with `advance`, and takes
+    complete messages with `next_message`. A length is validated before memory is allocated for it,
+    and the bytes of a frame are moved at most once, however small the pieces in which they arrive.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -52,7 +55,7 @@ class FrameReader:
         self._start = self._end = 0
 
     def free_space(self) -> memoryview:
-        """Return the free part of the buffer; it is never empty after `next_message` has returned None."""
+        """Return the free part of the buffer, never empty after `next_message` returned None."""
         return self._buffer[self._end :]
 
     def advance(self, count: int) -> None:
@@ -98,8 +101,9 @@ def keep_alive(opened: socket.socket) -> None:
 class Connection(asyncio.BufferedProtocol):
     """A link over a socket.
 
-    The first frame is a greeting; later frames are held back until `establish`. There is no queue of messages: while
-    the other end does not read, `send` returns False and nothing is read from that end either.
+    The first frame is a greeting; later frames are held back until `establish`. There is no queue
+    of messages: while the other end does not read, `send` returns False and nothing is read from
+    that end either.
     """
 
     transport: asyncio.Transport
@@ -117,7 +121,10 @@ class Connection(asyncio.BufferedProtocol):
         self._close_timer: asyncio.TimerHandle | None = None
 
     def expect(self) -> asyncio.Future[bytes]:
-        """Return the next frame after the greeting, before this is a link; empty if the connection ended instead."""
+        """Return the next frame after the greeting, before this is a link.
+
+        It is empty if the connection ended instead.
+        """
         self.greeting = asyncio.get_running_loop().create_future()
         if self.lost.done():
             self.greeting.set_result(b"")
@@ -177,10 +184,8 @@ class Connection(asyncio.BufferedProtocol):
             self.greeting.set_result(b"")
         self.lost.set_result(None)
         if self._handler:
-            reason = self.close_reason or (
-                describe_error(exc) if exc else "closed by the other end"
-            )
-            self._handler.on_disconnected(self, reason)
+            ended = describe_error(exc) if exc else "closed by the other end"
+            self._handler.on_disconnected(self, self.close_reason or ended)
 
     def _deliver(self) -> None:
         """Deliver complete messages until the write buffer is full."""

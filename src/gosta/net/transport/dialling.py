@@ -1,7 +1,7 @@
 """Opening a socket to another site: directly, or through this site's HTTP proxy.
 
-A proxy is asked with CONNECT for a connection to host:port, and then passes on the bytes of both ends. TLS runs from
-end to end through it. Loopback is never dialled through a proxy.
+A proxy is asked with CONNECT for a connection to host:port, and then passes on the bytes of both
+ends. TLS runs from end to end through it. Loopback is never dialled through a proxy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from gosta.errors import InputError
 from gosta.net.addresses import Address, Proxy, is_loopback, parse_proxy
 from gosta.net.transport.tls import describe_error
 
-# for a connection through a proxy, so that it is not the site that does not answer
+# Time for a connection through a proxy: shorter than for the neighbour behind it, so that an error
+# says which of the two does not answer.
 PROXY_TIMEOUT_SECONDS = 4.0
 MAX_RESPONSE_BYTES = 16 * 1024  # of a proxy: status line and headers
 
@@ -27,7 +28,7 @@ class ProxyError(ConnectionError):
 
 
 def proxy_for(address: Address, setting: str) -> Proxy | None:
-    """Return the proxy through which to dial: that of the setting `proxy`, or of the environment."""
+    """Return the proxy through which to dial, from the setting `proxy` or from the environment."""
     if setting == "none" or is_loopback(address.host) or _is_exempt(address):
         return None
     if setting:
@@ -39,7 +40,7 @@ def proxy_for(address: Address, setting: str) -> Proxy | None:
 
 
 def _is_exempt(address: Address) -> bool:
-    """Return whether NO_PROXY has a host: its name, its domain, or a range of addresses such as 10.0.0.0/8."""
+    """Return whether NO_PROXY has a host: its name, its domain, or a range such as 10.0.0.0/8."""
     if proxy_bypass(str(address)):
         return True
     ranges = [entry.strip() for entry in getproxies().get("no", "").split(",") if "/" in entry]
@@ -116,25 +117,22 @@ async def _request(opened: socket.socket, address: Address, proxy: Proxy) -> Non
     except OSError as error:
         raise ProxyError(f"proxy {proxy.address}: {describe_error(error)}") from None
     head, end, rest = response.partition(b"\r\n\r\n")
-    found = re.match(rb"HTTP/1\.[01] ([0-9]{3})(?: |\r|$)", head)
-    if found is None or not end:
+    status = re.match(rb"HTTP/1\.[01] ([0-9]{3})(?: |\r|$)", head)
+    if status is None or not end:
         raise ProxyError(f"proxy {proxy.address}: it does not answer as an HTTP proxy does")
-    if (code := int(found[1])) // 100 != 2:
+    if (code := int(status[1])) // 100 != 2:
         raise ProxyError(f"proxy {proxy.address}: {_explain(code, address, proxy)}")
     if rest:  # in TLS the dialling end speaks first
-        raise ProxyError(
-            f"proxy {proxy.address}: it sent {len(rest)} bytes after its answer, before anybody spoke"
-        )
+        why = f"it sent {len(rest)} bytes after its answer, before anybody spoke"
+        raise ProxyError(f"proxy {proxy.address}: {why}")
 
 
 def _explain(code: int, address: Address, proxy: Proxy) -> str:
     if code == 407:
-        problem = (
-            "it does not accept user and password"
-            if proxy.credentials
-            else "it wants user and password"
-        )
-        return f"{problem}, for Basic: http://user:password@{proxy.address} in HTTPS_PROXY, or proxy in node.toml"
+        has_credentials = bool(proxy.credentials)
+        problem = "it does not accept" if has_credentials else "it wants"
+        setting = f"http://user:password@{proxy.address} in HTTPS_PROXY, or proxy in node.toml"
+        return f"{problem} user and password, for Basic: {setting}"
     if code in (401, 403, 405):
         return f"it does not permit connections to {address} (status {code})"
     return f"it cannot connect to {address} (status {code})"

@@ -1,12 +1,13 @@
 """Forwarding: a member that can be reached connects two members that can only dial out.
 
-Both dial the forwarder, with mutual TLS, and their greetings name each other: "forward NAME". The forwarder, which
-requires that both are members of the network, answers each with its greeting. When both are there, it sends each
-PAIRED, and each answers READY. With that the TLS with the forwarder has served its purpose, which is to tell it who the
-two are, and ends. On the bare connections the forwarder sends each START, and from then on copies bytes both ways.
-The two run their ordinary TLS over it, with each other's certificates: the forwarder sees what any router between them
-would see. Nobody sends a byte to the forwarder between READY and START, nor the forwarder to a member between PAIRED
-and READY, so that no byte of one layer is taken for one of the other.
+Both dial the forwarder, with mutual TLS, and their greetings name each other: "forward NAME". The
+forwarder, which requires that both are members of the network, answers each with its greeting. When
+both are there, it sends each PAIRED, and each answers READY. With that the TLS with the forwarder
+has served its purpose, which is to tell it who the two are, and ends. On the bare connections the
+forwarder sends each START, and from then on copies bytes both ways. The two run their ordinary TLS
+over it, with each other's certificates: the forwarder sees what any router between them would see.
+Nobody sends a byte to the forwarder between READY and START, nor the forwarder to a member between
+PAIRED and READY, so that no byte of one layer is taken for a byte of the other.
 """
 
 from __future__ import annotations
@@ -38,12 +39,18 @@ from gosta.net.transport.tls import RejectedError, check_peer, peer_certificate
 
 FORWARD: Final = "forward "  # a greeting's note, followed by a member's name
 REFUSED: Final = "refused: "  # the note of a forwarder's greeting, followed by the reason
-PAIRED, READY, START = b"paired", b"ready", b"\n"
-WAIT_SECONDS = 60.0  # that a member may wait for the other one; proxies end connections that are silent for longer
+# What forwarder and members say to each other: see above.
+PAIRED = b"paired"
+READY = b"ready"
+START = b"\n"
+# A member may wait this long for the other one: proxies end connections that are silent for longer.
+WAIT_SECONDS = 60.0
 SWITCH_SECONDS = 5.0  # from PAIRED to READY
 MAX_CONNECTIONS = 256  # that wait or are forwarded at a time, in all
 MAX_CONNECTIONS_PER_MEMBER = 32
-REQUESTS_AT_ONCE, REQUEST_SECONDS = 64, 1.0  # of one member, and then one per so many seconds
+# Requests of one member that are served at once; after that one in this time.
+REQUESTS_AT_ONCE = 64
+REQUEST_SECONDS = 1.0
 
 Result = TypeVar("Result")
 
@@ -52,11 +59,13 @@ class OnForwarding(Protocol):
     """Callback of a forwarder."""
 
     def __call__(self, first: str, second: str, forwarded: int | None) -> None:
-        """Handle the start of forwarding between two members, or its end after so many bytes."""
+        """Handle the start of forwarding between members, or its end with the bytes forwarded."""
 
 
 def order(pair: Iterable[str], forwarders: Iterable[str]) -> list[str]:
-    """Return forwarders in the order in which both of a pair try them; other pairs have other orders.
+    """Return forwarders in the order in which both nodes of a pair try them.
+
+    Other pairs have other orders.
 
     >>> order(("b", "a"), ["x", "y", "z"]) == order(("a", "b"), ["z", "y", "x"])
     True
@@ -92,7 +101,7 @@ class Forwarder:
     async def serve(
         self, connection: Connection, own: Greeting, member: str, other: str, listed: MemberList
     ) -> None:
-        """Hold a member's connection until the other one is there, and then forward until one of them ends.
+        """Hold a member's connection until the other one is there, then forward until one ends.
 
         Raises `RejectedError` if that is refused.
         """
@@ -116,12 +125,12 @@ class Forwarder:
             self._connections[member] -= 1
 
     def check(self, listed: MemberList | None) -> None:
-        """End the connections of nodes whose certificate has expired or that are no longer members."""
-        for one in (*self._waiting.values(), *self._forwarded):
+        """End connections of nodes with expired certificates or that are no longer members."""
+        for waiting in (*self._waiting.values(), *self._forwarded):
             try:
-                check_peer(one.certificate, one.member, listed)
+                check_peer(waiting.certificate, waiting.member, listed)
             except RejectedError:
-                transport = self._forwarded.get(one, one.connection.transport)
+                transport = self._forwarded.get(waiting, waiting.connection.transport)
                 cast("asyncio.Transport", transport).abort()
 
     def _refusal(self, member: str, other: str, listed: MemberList) -> str:
@@ -157,12 +166,12 @@ class Forwarder:
         members, has_begun = (pair[0].member, pair[1].member), False
         try:
             async with asyncio.timeout(SWITCH_SECONDS):
-                for one in pair:
-                    one.connection.send(PAIRED)
-                if {await one.answer for one in pair} != {READY}:
+                for waiting in pair:
+                    waiting.connection.send(PAIRED)
+                if {await waiting.answer for waiting in pair} != {READY}:
                     return
-                for one, end in zip(pair, ends, strict=True):
-                    self._forwarded[one] = await end.take_over(one.connection)
+                for waiting, end in zip(pair, ends, strict=True):
+                    self._forwarded[waiting] = await end.take_over(waiting.connection)
             has_begun = True
             self._on_forwarding(*members, None)
             for end in ends:
@@ -174,8 +183,9 @@ class Forwarder:
         except (TimeoutError, OSError):
             pass
         finally:
-            for one in pair:
-                self._forwarded.pop(one, one.connection.transport).abort()  # type: ignore[attr-defined]
+            for waiting in pair:
+                transport = self._forwarded.pop(waiting, waiting.connection.transport)
+                cast("asyncio.Transport", transport).abort()
             if not pair[0].has_ended.done():
                 pair[0].has_ended.set_result(None)
             if has_begun:
@@ -185,7 +195,8 @@ class Forwarder:
 class Copier(asyncio.Protocol):
     """One end of a forwarded connection: what arrives here is written to the other one.
 
-    At most MAX_WRITE_BUFFER_BYTES wait to be written; beyond that, nothing is read from the other end.
+    At most MAX_WRITE_BUFFER_BYTES wait to be written; beyond that, nothing is read from the other
+    end.
     """
 
     other: Copier
@@ -229,6 +240,7 @@ class Copier(asyncio.Protocol):
 
 
 def refuse(connection: Connection, own: Greeting, why: str) -> None:
+    """Answer a request to forward with the reason for which it is refused."""
     connection.send(own._replace(note=REFUSED + why).encode())
     connection.close()
 
@@ -294,9 +306,10 @@ async def ask(
     own: Greeting,
     check: Callable[[bytes], None],
 ) -> BareTls:
-    """Ask the forwarder at the other end of a socket to forward to a member; raise `ConnectionError` if it refuses.
+    """Ask the forwarder at the other end of a socket to forward to a member.
 
-    `server` is the name in the forwarder's certificate, and `own` names the member; `check` checks the certificate.
+    `server` is the name in the forwarder's certificate, which `check` checks, and `own` names the
+    member. Raises `ConnectionError` if the forwarder refuses.
     """
     tls = BareTls(opened, context, server)
     check(await tls.handshake())
@@ -310,7 +323,7 @@ async def ask(
 
 
 async def switch(opened: socket.socket, tls: BareTls) -> None:
-    """End the TLS with a forwarder that has said PAIRED, so that the socket leads to the other member."""
+    """End the TLS with a forwarder that has said PAIRED: the socket leads to the other member."""
     await tls.send(READY)
     if await asyncio.get_running_loop().sock_recv(opened, len(START)) != START:
         raise ConnectionResetError

@@ -1,12 +1,14 @@
 """The transport of real networks: messages over TCP with mutual TLS.
 
-After the TLS handshake the first frame in either direction is a greeting: the wire version, the sender's name and
-network, which its certificate must contain, and what it computes; the certificate's key must be the one in the member
-list. The accepting end greets only after it has accepted the name of the dialling end, which thereby learns whether it
-was accepted: in TLS 1.3 alone it would learn of a rejection later, from a broken connection. Ends that differ in
-version or statistic part after the greeting.
+After the TLS handshake the first frame in either direction is a greeting: the wire version, the
+sender's name and network, which its certificate must contain, and what it computes; the
+certificate's key must be the one in the member list. The accepting end greets only after it has
+accepted the name of the dialling end, which thereby learns whether it was accepted: in TLS 1.3
+alone it would learn of a rejection later, from a broken connection. Ends that differ in version or
+statistic part after the greeting.
 
-Two neighbours that can only dial out wait for each other at members that can be reached: see `forwarding`.
+Two neighbours that can only dial out wait for each other at members that can be reached: see
+`forwarding`.
 """
 
 from __future__ import annotations
@@ -50,9 +52,10 @@ MAX_HANDSHAKES = 64  # at a time; beyond that the oldest is cancelled
 MAX_LINKS_PER_NEIGHBOUR = 4  # beyond that the oldest is closed
 MAX_FORWARDERS_AT_ONCE = 3  # at which a node waits for a neighbour
 NEXT_FORWARDER_SECONDS = 2.0  # after which it waits at one more; at once if one fails
-# after which one that failed is asked again, while it waits at others
+# Time after which a forwarder that failed is asked again, while the node waits at others.
 RETRY_FORWARDER_SECONDS = 5.0
-AVOID_FORWARDER_SECONDS = 600.0  # for which one whose link ended is asked after the others
+# Time for which a forwarder whose link ended is asked after the others.
+AVOID_FORWARDER_SECONDS = 600.0
 
 Result = TypeVar("Result")
 
@@ -68,7 +71,10 @@ class TcpTransport:
         proxy: str = "",
         on_forwarding: OnForwarding | None = None,
     ) -> None:
-        """`proxy` is the setting of that name in node.toml; without `on_forwarding`, the node does not forward."""
+        """Make a transport without connections.
+
+        `proxy` is the setting in node.toml; without `on_forwarding`, the node does not forward.
+        """
         self.address = ""  # where it listens, after `start`
         self._network, self._handler = handler.greeting.network, handler
         self._has_tls, self._is_closed = tls is not None, False
@@ -107,24 +113,18 @@ class TcpTransport:
             self._meetings[neighbour] = self._spawn(self._meet(neighbour, forwarders))
 
     def reload_tls(self, tls: TlsFiles, members: MemberList | None) -> None:
-        """Use other certificates and another member list from now on, and end the links that they do not permit."""
-        server, client = (
-            make_context(tls, ssl.PROTOCOL_TLS_SERVER),
-            make_context(tls, ssl.PROTOCOL_TLS_CLIENT),
-        )
-        trusted = (
-            set(self._server_context.get_ca_certs(binary_form=True))
-            if self._server_context
-            else set()
-        )
-        is_withdrawn = not trusted <= set(server.get_ca_certs(binary_form=True))
+        """Use other certificates and members, and end the links that they do not permit."""
+        server = make_context(tls, ssl.PROTOCOL_TLS_SERVER)
+        client = make_context(tls, ssl.PROTOCOL_TLS_CLIENT)
+        before, trusted = self._server_context, set(server.get_ca_certs(binary_form=True))
         self._server_context, self._client_context, self._members = server, client, members
-        for connection in list(self._connections) if is_withdrawn else ():
-            connection.close("an authority is no longer trusted: connecting anew")
+        if before is not None and not set(before.get_ca_certs(binary_form=True)) <= trusted:
+            for connection in list(self._connections):
+                connection.close("an authority is no longer trusted: connecting anew")
         self.check_links()
 
     def check_links(self) -> None:
-        """End the links to nodes whose certificate has expired or whose key is no longer in the member list."""
+        """End links to nodes whose certificate has expired or whose key is no longer listed."""
         for connection in list(self._connections) if self._has_tls else ():
             if connection.transport.is_closing():
                 continue
@@ -153,9 +153,8 @@ class TcpTransport:
     def _check_address(self, address: str) -> addresses.Address:
         place = addresses.parse(address)
         if not self._has_tls and not addresses.is_loopback(place.host):
-            raise InputError(
-                f"address {address!r}: tls = false is for loopback only, as in 127.0.0.1:{place.port}"
-            )
+            hint = f"tls = false is for loopback only, as in 127.0.0.1:{place.port}"
+            raise InputError(f"address {address!r}: {hint}")
         return place
 
     def _spawn(self, work: Coroutine[None, None, Result]) -> asyncio.Task[Result]:
@@ -234,7 +233,7 @@ class TcpTransport:
     async def _link(
         self, neighbour: str, opened: socket.socket, is_client: bool, via: str = ""
     ) -> bool:
-        """Make a socket that leads to a neighbour a link; return False if the two cannot exchange."""
+        """Make a socket to a neighbour a link; return False if the two cannot exchange."""
         loop, fresh, connection = asyncio.get_running_loop(), Connection(), None
         fresh.via = via
         try:
@@ -259,7 +258,7 @@ class TcpTransport:
             self._abort_unless_established(connection)
 
     async def _meet(self, neighbour: str, forwarders: Mapping[str, str]) -> None:
-        """Wait for a neighbour that can only dial out, as this node, at some forwarders, until one leads to a link."""
+        """Wait for a neighbour at forwarders, until one leads to a link: both can only dial out."""
         loop, names = asyncio.get_running_loop(), self._order(neighbour, forwarders)
         end = loop.time() + WAIT_SECONDS
         waiting: dict[asyncio.Task[str], str] = {}
@@ -267,15 +266,12 @@ class TcpTransport:
         try:
             while True:
                 now = loop.time()
-                free = [
-                    name
-                    for name in names
-                    if name not in waiting.values() and retry_at[name] <= now < end
-                ]
+                asked = set(waiting.values())
+                free = [name for name in names if name not in asked and retry_at[name] <= now < end]
                 if free and len(waiting) < MAX_FORWARDERS_AT_ONCE:
-                    waiting[self._spawn(self._wait_at(free[0], forwarders[free[0]], neighbour))] = (
-                        free[0]
-                    )
+                    name = free[0]
+                    task = self._spawn(self._wait_at(name, forwarders[name], neighbour))
+                    waiting[task] = name
                 if not waiting:
                     break
                 done, _ = await asyncio.wait(
@@ -283,25 +279,23 @@ class TcpTransport:
                 )
                 for task in done:
                     name = waiting.pop(task)
-                    reasons[name], retry_at[name] = (
-                        task.result(),
-                        loop.time() + RETRY_FORWARDER_SECONDS,
-                    )
+                    reasons[name] = task.result()
+                    retry_at[name] = loop.time() + RETRY_FORWARDER_SECONDS
                 if "" in reasons.values():
                     return
         finally:
             for task in waiting:
                 task.cancel()
-        found = [f"{name}: {reason}" for name, reason in reasons.items()]
-        self._handler.on_dial_failed(
-            neighbour, f"it only dials out, as this node; forwarders: {'; '.join(found)}"
-        )
+        failures = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        why = f"it only dials out, as this node; forwarders: {failures}"
+        self._handler.on_dial_failed(neighbour, why)
 
     def _order(self, neighbour: str, forwarders: Mapping[str, str]) -> list[str]:
-        """Return forwarders in the order in which to ask them: those last whose links ended, the latest at the end.
+        """Return forwarders in the order in which to ask them.
 
-        Both neighbours saw the links end, so that they ask in nearly the same order, and a forwarder that ends or
-        silences links on purpose is left alone while there are others.
+        Those whose links ended come last, the latest at the end. Both neighbours saw the links end,
+        so that they ask in nearly the same order, and a forwarder that ends or silences links on
+        purpose is left alone while there are others.
         """
         now = asyncio.get_running_loop().time()
         self._avoided = {key: until for key, until in self._avoided.items() if until > now}
@@ -314,7 +308,7 @@ class TcpTransport:
         )
 
     async def _wait_at(self, forwarder: str, address: str, neighbour: str) -> str:
-        """Wait for a neighbour at a forwarder; return why there is no link then, or an empty text."""
+        """Wait for a neighbour at a forwarder; return why there is no link, if there is none."""
         own = self._handler.greeting
         opened: socket.socket | None = None
         assert self._client_context is not None
@@ -322,10 +316,8 @@ class TcpTransport:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_SECONDS):
                 opened = await open_socket(addresses.parse(address), self._proxy)
                 keep_alive(opened)
-                server, request = (
-                    certificate_name(forwarder, self._network),
-                    own._replace(note=FORWARD + neighbour),
-                )
+                server = certificate_name(forwarder, self._network)
+                request = own._replace(note=FORWARD + neighbour)
                 check = partial(check_peer, name=forwarder, members=self._members)
                 tls = await forwarding.ask(opened, self._client_context, server, request, check)
             try:
@@ -353,14 +345,15 @@ class TcpTransport:
                 opened.close()
 
     async def _identify(self, connection: Connection) -> Greeting:
-        """Return the greeting of the neighbour at the other end, after comparing it with its certificate."""
+        """Return the greeting of the other end, after comparing it with its certificate."""
         raw = await connection.greeting
         if not raw:
-            closed = "closed before the greeting: the other end may reject this certificate, or run another version"
-            raise RejectedError(
-                "handshake" if self._has_tls else "unauthenticated",
-                connection.close_reason or closed,
+            reason = "handshake" if self._has_tls else "unauthenticated"
+            closed = (
+                "closed before the greeting: the other end may reject this certificate, "
+                "or run another version"
             )
+            raise RejectedError(reason, connection.close_reason or closed)
         certificate = connection.transport.get_extra_info("peercert") or {}
         certified = {
             value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"
@@ -368,10 +361,8 @@ class TcpTransport:
         greeting = Greeting.decode(raw)
         claimed = f"{greeting.name}.{greeting.network}"
         if self._has_tls and claimed not in certified:
-            raise RejectedError(
-                "not a neighbour",
-                f"{claimed!r} has a certificate for {shorten(sorted(certified))!r}",
-            )
+            detail = f"{claimed!r} has a certificate for {shorten(sorted(certified))!r}"
+            raise RejectedError("not a neighbour", detail)
         is_member = self._members is not None and greeting.name in self._members.keys
         is_allowed = is_member and (greeting.note == CHECK or greeting.note.startswith(FORWARD))
         if greeting.network != self._network or not (
@@ -412,11 +403,9 @@ class TcpTransport:
         return True
 
     def _abort_unless_established(self, connection: Connection | None) -> None:
-        if (
-            connection
-            and connection not in self._connections
-            and not connection.transport.is_closing()
-        ):
+        if connection is None or connection in self._connections:
+            return
+        if not connection.transport.is_closing():
             connection.transport.abort()
 
 

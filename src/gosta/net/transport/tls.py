@@ -14,7 +14,8 @@ from cryptography import x509
 from gosta.errors import InputError
 from gosta.net.members import MemberList, key_of
 
-NOT_YET_VALID, EXPIRED = 9, 10  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
+NOT_YET_VALID = 9  # X509_V_ERR_CERT_NOT_YET_VALID of OpenSSL
+EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED of OpenSSL
 
 
 class TlsFiles(NamedTuple):
@@ -34,7 +35,7 @@ class RejectedError(ConnectionError):
 
 
 def rejection_of(error: OSError) -> tuple[str, str]:
-    """Return the rejection reason, one of REJECTION_REASONS, and a description of an error in a handshake."""
+    """Return the reason, one of REJECTION_REASONS, and a description of an error in a handshake."""
     if isinstance(error, RejectedError):
         return error.reason, str(error)
     reason = "handshake"
@@ -46,6 +47,7 @@ def rejection_of(error: OSError) -> tuple[str, str]:
 
 
 def load_certificate(cert: bytes) -> x509.Certificate:
+    """Return a certificate in PEM; raise `InputError` if it is none."""
     try:
         return x509.load_pem_x509_certificate(cert)
     except ValueError:
@@ -53,10 +55,10 @@ def load_certificate(cert: bytes) -> x509.Certificate:
 
 
 def check_peer(certificate: bytes, name: str, members: MemberList | None) -> None:
-    """Raise `RejectedError` for a certificate (DER) that has expired or whose key is not the member's of that name."""
+    """Raise `RejectedError` unless a certificate (DER) is valid and has the key of that member."""
     try:
-        found = x509.load_der_x509_certificate(certificate)
-        key, expires = key_of(found), found.not_valid_after_utc
+        loaded = x509.load_der_x509_certificate(certificate)
+        key, expires = key_of(loaded), loaded.not_valid_after_utc
     except ValueError:
         raise RejectedError("handshake", f"the certificate of {name} cannot be read") from None
     if expires < datetime.now(UTC):
@@ -82,16 +84,15 @@ def peer_certificate(transport: asyncio.BaseTransport) -> bytes:
 
 
 def describe_error(error: Exception) -> str:
+    """Return an error of a connection in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate of the other end: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.lower().replace("_", " ")
     if isinstance(error, ConnectionResetError):
         return "connection closed by the other end"
-    if (
-        isinstance(error, OSError) and error.errno and error.errno > 0
-    ):  # negative: an error of the resolver
-        return os.strerror(error.errno)
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return os.strerror(error.errno)  # negative numbers are errors of the resolver
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -112,9 +113,10 @@ def make_context(files: TlsFiles, protocol: int) -> ssl.SSLContext:
         # empty: OpenSSL must not prompt at the terminal
         context.load_cert_chain(files.cert, files.key, password="")
     except ssl.SSLError as error:
+        paths = f"{files.cert}, its key {files.key} and {files.authority}"
         raise InputError(
-            f"{files.cert}, its key {files.key} and {files.authority} cannot be used ({describe_error(error)}): "
-            "a certificate in PEM, its key without a password, and the authority's certificate are needed"
+            f"{paths} cannot be used ({describe_error(error)}): a certificate in PEM, its key "
+            "without a password, and the authority's certificate are needed"
         ) from None
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
