@@ -28,6 +28,7 @@ import ports
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, read_node
 from gosta.net.deploy.query import query_status
 from gosta.net.node.credentials import load_credentials
+from gosta.net.node.node import Environment
 from gosta.net.node.restore import restore_peer
 from gosta.net.node.source import read_sum_source
 from gosta.net.node.sum_node import SumNode
@@ -88,7 +89,8 @@ async def time_release(folders: list[Path]) -> tuple[float, dict[str, Any]]:
         tls, keyring = load_credentials(folder, config, lambda *_, **__: None)
         journal = Journal(folder / JOURNAL_FILE, keep_exchanges=0, secure_delete=True)
         peer = restore_peer(config, read_sum_source(config, folder), journal)
-        node = SumNode(config, peer, journal, loop, random.Random(1), lambda *_, **__: None)
+        environment = Environment(loop, random.Random(1), lambda *_, **__: None)
+        node = SumNode(config, peer, journal, environment)
         nodes.append(node)
         transports.append(TcpTransport(node, tls, keyring.list))
     start = time.perf_counter()

@@ -10,6 +10,7 @@ from memory_transport import MemoryNetwork
 from virtual_clock import VirtualClock
 
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node, write
+from gosta.net.node.node import Environment
 from gosta.net.node.reload import STABLE_POLLS, FileWatcher
 from gosta.net.node.restore import restore_peer
 from gosta.net.node.row_node import RowNode
@@ -32,9 +33,8 @@ class Site:
         config, self.clock = read_node(self.toml), VirtualClock()
         source, journal = read_row_source(config, folder), Journal(folder / "journal.sqlite")
         peer = restore_peer(config, source, journal)
-        self.node = RowNode(
-            config, peer, journal, self.clock, Random(0), self._log, lambda: 1e9 + self.clock.now
-        )
+        environment = Environment(self.clock, Random(0), self._log, lambda: 1e9 + self.clock.now)
+        self.node = RowNode(config, peer, journal, environment)
         self.node.start(MemoryNetwork(self.clock).attach("node-0", self.node))
         self.watcher = FileWatcher(self.node, folder, self._log)
 

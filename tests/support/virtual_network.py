@@ -19,6 +19,7 @@ from virtual_clock import Timer, VirtualClock
 from gosta.net.audit import consistency
 from gosta.net.config import NodeConfig, NodeSettings, Task
 from gosta.net.members import OpenTrust, Trust
+from gosta.net.node.node import Environment
 from gosta.net.node.row_node import RowNode
 from gosta.net.node.source import RowSource, fingerprint
 from gosta.net.node.sum_node import SumNode
@@ -270,15 +271,8 @@ class VirtualNetwork:
         self.lives[name] = life
         peer = self.restore_peer(name)
         journal, clock = self.journals[name], lambda: START_TIME + self.clock.now
-        made: Any = self.node_types[name](
-            config,
-            peer,  # type: ignore[arg-type]
-            journal,
-            life,
-            rng,
-            partial(self._log, name),
-            clock,
-        )
+        environment = Environment(life, rng, partial(self._log, name), clock)
+        made: Any = self.node_types[name](config, peer, journal, environment)  # type: ignore[arg-type]
         life.node = node = made
         self.transports[name] = FaultyTransport(
             name,

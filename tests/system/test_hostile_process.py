@@ -19,6 +19,7 @@ from processes import Processes, gosta, wait_until
 from gosta.net.addresses import parse
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.node.credentials import load_credentials
+from gosta.net.node.node import Environment
 from gosta.net.node.restore import restore_peer
 from gosta.net.node.source import estimand_of, read_row_source
 from gosta.net.node.status import Status
@@ -36,7 +37,8 @@ async def attack(folder: Path, is_enough: Callable[[], bool]) -> None:
     files, keyring = load_credentials(folder, config, lambda *_, **__: None)
     journal = Journal(folder / JOURNAL_FILE)
     peer = restore_peer(config, read_row_source(config, folder), journal)
-    node = HostileNode(config, peer, journal, loop, random.Random(1), lambda *_, **__: None)
+    environment = Environment(loop, random.Random(1), lambda *_, **__: None)
+    node = HostileNode(config, peer, journal, environment)
     node.attack = storm
     transport = TcpTransport(node, files, keyring.list)
     await transport.start(config.node.listen)

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import gosta
 from gosta.errors import InputError
@@ -68,32 +68,29 @@ def backoff(first: float, longest: float, attempts: int, random: float) -> float
     return float(min(longest, first * 2 ** min(attempts, 20)) * (0.5 + random / 2))
 
 
+class Environment(NamedTuple):
+    """What a node has of the process that it runs in."""
+
+    loop: Loop
+    rng: Random
+    log: Log
+    clock: Callable[[], float] = time.time  # seconds since 1970
+
+
 class Node(ABC):
     """A node of a network, and the handler of its transport."""
 
     def __init__(
-        self,
-        config: NodeConfig,
-        peer: NodePeer,
-        journal: Journal,
-        loop: Loop,
-        rng: Random,
-        log: Log,
-        clock: Callable[[], float] = time.time,
+        self, config: NodeConfig, peer: NodePeer, journal: Journal, environment: Environment
     ) -> None:
-        self.config = config
-        self.peer = peer
-        self.journal = journal
-        self.loop = loop
-        self.rng = rng
-        self.log = log
-        self.clock = clock  # seconds since 1970
+        self.config, self.peer, self.journal = config, peer, journal
+        self.loop, self.rng, self.log, self.clock = environment
         self.greeting = Greeting(peer.name, peer.identity.network, peer.identity.fingerprint)
         self.lists: ListFolder | None = None  # None: there are no member lists
         self.transport: Transport | None = None
         self.contacts = {name: Contact() for name in config.neighbours}
         self.counters: Counter[str] = Counter()
-        self.rejections = Rejections(log)
+        self.rejections = Rejections(self.log)
         self.disk_error = ""  # why the journal cannot be written
         self.reload_error = ""  # why changed files are not in use
         self.credentials_error = ""  # why changed credentials are not in use
@@ -104,7 +101,7 @@ class Node(ABC):
         self._connections = Budget(CONNECTIONS_AT_ONCE, CONNECTION_SECONDS)  # by neighbour
         self._timers: dict[str, Any] = {}
         self._snapshot_number = journal.last_number
-        self._started_at = self._epoch_at = loop.time()
+        self._started_at = self._epoch_at = self.loop.time()
 
     # What depends on the kind of peer.
 

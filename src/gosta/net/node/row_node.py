@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from random import Random
+from collections.abc import Mapping
 
 import msgspec
 
 from gosta.graphs.tree import TREE_SHARE
 from gosta.net.config import NodeConfig
-from gosta.net.node.contact import ANSWER_TIMEOUT, MAX_PAUSE_SECONDS, REPEAT_TIMEOUT, Contact, Log
-from gosta.net.node.node import BACK, Node
+from gosta.net.node.contact import ANSWER_TIMEOUT, MAX_PAUSE_SECONDS, REPEAT_TIMEOUT, Contact
+from gosta.net.node.node import BACK, Environment, Node
 from gosta.net.node.status import difference
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.epochs import Moment, Step
@@ -28,7 +26,7 @@ from gosta.net.protocol.records import (
 from gosta.net.protocol.report import value_of
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Shown
-from gosta.net.transport.base import Link, Loop, Transport
+from gosta.net.transport.base import Link, Transport
 
 # An exchange that is due sooner than this need not be scheduled.
 INSTANT_SECONDS = 1e-4
@@ -51,16 +49,10 @@ class RowNode(Node):
     peer: Peer
 
     def __init__(
-        self,
-        config: NodeConfig,
-        peer: Peer,
-        journal: Journal,
-        loop: Loop,
-        rng: Random,
-        log: Log,
-        clock: Callable[[], float] = time.time,
+        self, config: NodeConfig, peer: Peer, journal: Journal, environment: Environment
     ) -> None:
-        super().__init__(config, peer, journal, loop, rng, log, clock)
+        super().__init__(config, peer, journal, environment)
+        now = self.loop.time()
         self.is_converged = False  # the expected error is at most `until`
         # How often each own row was sent, counted once for a neighbour and epoch.
         self._disclosures: Counter[int] = Counter()
@@ -70,8 +62,8 @@ class RowNode(Node):
         self._partner, self._partner_since = "", 0.0  # of the exchange under way
         self._link_count = 1
         # A token bucket: exchanges that it may still take part in, and when they were counted.
-        self._tokens, self._counted_at = config.node.max_exchanges_per_second, loop.time()
-        self._exchanged_at = self._offered_at = self._accepted_at = self._asked_at = loop.time()
+        self._tokens, self._counted_at = config.node.max_exchanges_per_second, now
+        self._exchanged_at = self._offered_at = self._accepted_at = self._asked_at = now
 
     def start(self, transport: Transport, boot_id: str = "") -> None:
         self._count_disclosures()

@@ -24,7 +24,7 @@ from gosta.net.node import lock, pages
 from gosta.net.node.contact import Log
 from gosta.net.node.credentials import ListFolder, certificate_ends, load_credentials
 from gosta.net.node.log_file import LogRotation
-from gosta.net.node.node import Node
+from gosta.net.node.node import Environment, Node
 from gosta.net.node.reload import CredentialWatcher, FileWatcher
 from gosta.net.node.requests import RequestWatcher
 from gosta.net.node.restore import restore_peer
@@ -109,15 +109,14 @@ def _make_node(
     config: NodeConfig, folder: Path, loop: asyncio.AbstractEventLoop, log: Log
 ) -> tuple[Node, Journal]:
     """Restore a node from its folder."""
-    settings, path, rng = config.node, folder / JOURNAL_FILE, random.Random()
+    settings, path = config.node, folder / JOURNAL_FILE
+    environment = Environment(loop, random.Random(), log)
     if config.network.private is None:
         source, keep = read_row_source(config, folder), settings.keep_exchanges
         journal = Journal(
             path, settings.durable, keep_exchanges=keep, secure_delete=settings.secure_delete
         )
-        return RowNode(
-            config, restore_peer(config, source, journal), journal, loop, rng, log
-        ), journal
+        return RowNode(config, restore_peer(config, source, journal), journal, environment), journal
     sums = read_sum_source(config, folder)
     # Secret keys of earlier epochs must not be found on the disk. Nor may a loss of power make
     # the node say two different things, or forget what it spent.
@@ -128,7 +127,7 @@ def _make_node(
         what = f"journal {path} is not this site's last one: its log of contributions {damage}"
         move = f"or move it and {head} away, and what this site contributed is forgotten"
         raise NetworkError(f"{what}; put back the last one; {move}")
-    return SumNode(config, peer, journal, loop, rng, log, head=head), journal
+    return SumNode(config, peer, journal, environment, head), journal
 
 
 async def _check_links(transport: TcpTransport) -> None:

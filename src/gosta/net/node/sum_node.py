@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import Callable
 from pathlib import Path
-from random import Random
 
 from gosta.errors import GostaError
 from gosta.net.config import NodeConfig
-from gosta.net.node.contact import Log
-from gosta.net.node.node import Node
+from gosta.net.node.node import Environment, Node
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.records import PartMade, Record, Released, StatementMade, SumEpochStarted
 from gosta.net.protocol.sum_decisions import BACK_SECONDS
 from gosta.net.protocol.sums import SumPeer
 from gosta.net.storage.contributions import write_head
 from gosta.net.storage.journal import Journal
-from gosta.net.transport.base import Link, Loop
+from gosta.net.transport.base import Link
 
 # Time for which new statements are collected, before neighbours are told of them.
 TELL_SECONDS = 0.01
@@ -40,15 +36,12 @@ class SumNode(Node):
         config: NodeConfig,
         peer: SumPeer,
         journal: Journal,
-        loop: Loop,
-        rng: Random,
-        log: Log,
-        clock: Callable[[], float] = time.time,
+        environment: Environment,
         head: Path | None = None,
     ) -> None:
-        super().__init__(config, peer, journal, loop, rng, log, clock)
+        super().__init__(config, peer, journal, environment)
         self.head = head  # file with the number and hash of the last entry of the log
-        self._released_at = loop.time()
+        self._released_at = self.loop.time()
 
     def _on_link(self, link: Link) -> None:  # noqa: ARG002
         if self.peer.epoch == 0:
