@@ -31,8 +31,8 @@ from gosta.net.node.credentials import load_credentials
 from gosta.net.node.node import Environment
 from gosta.net.node.restore import restore_peer
 from gosta.net.node.source import read_sum_source
+from gosta.net.node.status import explain
 from gosta.net.node.sum_node import SumNode
-from gosta.net.protocol.sum_reasons import explain
 from gosta.net.storage.journal import Journal
 from gosta.net.transport.tcp import TcpTransport
 

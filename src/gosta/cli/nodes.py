@@ -46,7 +46,7 @@ def run(
 
 def up(
     folder: options.NetworkFolder,
-    seconds: Annotated[float | None, "Stop after so many seconds.", "--for"] = None,
+    seconds: Annotated[float | None, "Stop after this time in seconds.", "--for"] = None,
     until: Annotated[str | None, "Stop when every node expects at most this error: 1%."] = None,
     as_json: options.Json = False,
     page: Annotated[bool, "Serve a live page of the network."] = False,

@@ -28,13 +28,13 @@ from spies import (
 from sum_network import SumNetwork
 from virtual_network import START_TIME, MemoryJournal
 
+from gosta.net.node.status import explain
 from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.statements import Opening, Part, Slot
 from gosta.net.protocol.sum_epoch import Round
-from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import SumPeer
 from gosta.private import deviations
 from gosta.private.noise import draw

@@ -10,13 +10,13 @@ import pytest
 from fault_schedules import GRAPHS
 from sum_network import SumNetwork
 
+from gosta.net.node.status import explain
 from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.messages import Signed
 from gosta.net.protocol.statements import AnyStatement, Join, Part, Roster
-from gosta.net.protocol.sum_reasons import explain
 from gosta.private.policy import MODES, Policy
 
 RNG = np.random.default_rng(7)

@@ -16,6 +16,7 @@ from sum_network import SumNetwork
 from virtual_network import MemoryJournal
 
 from gosta.net.members import Keyring
+from gosta.net.node.status import explain
 from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
@@ -23,7 +24,6 @@ from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.statements import Commit, Part, Roster, Slot
 from gosta.net.protocol.sum_decisions import Verdict
 from gosta.net.protocol.sum_epoch import Round
-from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import FALSE_MASKS, TWO_STATEMENTS
 from gosta.private import companions
 from gosta.private.policy import MODES, Policy

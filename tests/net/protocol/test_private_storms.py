@@ -14,6 +14,7 @@ from spies import AUC, SPY, change_parts, complete
 from sum_network import SumNetwork
 from virtual_network import START_TIME, Fault
 
+from gosta.net.node.status import explain
 from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
@@ -29,7 +30,6 @@ from gosta.net.protocol.statements import (
     Roster,
     Slot,
 )
-from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import SumPeer
 from gosta.net.storage.contributions import find_break
 from gosta.private import masks

@@ -23,10 +23,10 @@ from private_schedules import (
 from sum_network import OPEN_POLICY, SumNetwork
 
 import gosta
+from gosta.net.node.status import explain
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import statements
 from gosta.net.protocol.statements import Part, Slot
-from gosta.net.protocol.sum_reasons import explain
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
 

@@ -1,4 +1,4 @@
-"""What a node knows of the connection to one neighbour, and what it rejected of whom."""
+"""What a node knows of the connection to one neighbour, and counts of what it rejected."""
 
 from __future__ import annotations
 

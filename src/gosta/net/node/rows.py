@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 def read_rows(task: Task, data: Path, folder: Path | None = None, form: Format = DEFAULT) -> Floats:
     """Read rows as kernels take them, n × d.
 
-    Files that the task names are in `folder`, by default that of the data.
+    Files that the task names are in `folder`, by default the folder of the data.
     """
     return read_rows_and_widths(task, data, folder, form).x
 

@@ -12,13 +12,15 @@ from gosta.net.node.contact import Rejection
 from gosta.net.protocol.epochs import NodePeer
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.report import PartReport, value_of
-from gosta.net.protocol.sum_reasons import explain
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.accounting import total_epsilon
 from gosta.sketches.results import StratumResult
 
 # Prefix of counters that have a table and a metric of their own.
 REJECTED = "rejected: "
+# What may happen to a site's sums if a total is without it, or with it again.
+RISK = "sums could be computed from the totals with and without it"
+NO_SUM = "the total cannot be a sum over rows"
 # What each state of a node means: first those that it is in by itself.
 OWN_STATES = {
     "running": "It exchanges with neighbours.",
@@ -283,4 +285,94 @@ def difference(estimate: tuple[float, ...] | None, peer: Peer, neighbour: str) -
     return max(
         math.dist(estimate[place], theirs[place]) / (math.hypot(*estimate[place]) or 1.0)
         for place in peer.estimator.rows.estimand.value_places
+    )
+
+
+# Why a node of private sums is in its state.
+
+
+def explain(peer: SumPeer) -> str:
+    """Return the reason of the state of a node of private sums, in words for its operator.
+
+    It may tell the number of this site's rows, so it is for this site only.
+    """
+    epoch = peer.current
+    if peer.conflict:
+        return peer.conflict
+    if others := peer.other_lists():
+        lists = ", ".join(f"{name} has list {epoch.joins[name].list_serial}" for name in others)
+        accept = "at all sites: gosta node accept FOLDER"
+        return f"this site has member list {peer.trust.serial}, {lists}; {accept}"
+    if epoch.suppressed and not (peer.name in epoch.refusals and epoch.refusals[peer.name].needs):
+        return f"declined by this site: {epoch.suppressed}"
+    if epoch.refusals:
+        reasons = [_explain_need(peer, name) for name in peer.needed_agreements]
+        refusals = epoch.refusals.items()
+        others = [name for name, said in refusals if not said.needs and name != peer.name]
+        if others:
+            reasons.append(f"declined by {', '.join(others)}, whose own status says why")
+        return "; ".join(reasons)
+    if epoch.implausible is not None:
+        return _explain_implausible(peer)
+    if peer.is_left_out():
+        if peer.has_noise:
+            return "left out of this epoch; the status of others says why"
+        return f"left out of this epoch, as its {RISK}; if it agrees to that: {_agree(peer.name)}"
+    match peer.state():
+        case "joining":
+            return _explain_joining(peer)
+        case "contributing":
+            return f"no contribution yet of {', '.join(peer.missing())}"
+    return ""
+
+
+def _explain_joining(peer: SumPeer) -> str:
+    joins = peer.current.joins
+    if peer.name not in joins:
+        return "this site has not joined yet"
+    silent = [name for name in peer.members if name not in joins]
+    if not silent:
+        return ""
+    waits = f"waits for {peer.source.settings.deadline_seconds:g} s at most"
+    remove = f"the coordinator: gosta network remove NETWORK {min(silent)}"
+    return f"not joined yet: {', '.join(silent)}; {waits}; to go on without it at once, {remove}"
+
+
+def _explain_need(peer: SumPeer, name: str) -> str:
+    """Return who waits for the agreement of a site, why, and what to do."""
+    refusals, join = peer.current.refusals.items(), peer.current.joins.get(name)
+    waiting = [refusing for refusing, said in refusals if name in said.needs]
+    who = f"{', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'}"
+    if peer.memory.companions and name not in peer.missing_agreements(peer.current.participants):
+        return f"{who} for an agreement about {name}, and this site finds no reason for that"
+    if name == peer.name:
+        return f"{who}, since this site's {RISK}; to agree: {_agree(name)}"
+    if join is not None and join.key and not join.agrees:
+        agree = f"it has to agree, there: gosta network agree ITS_FOLDER {name}"
+        return f"{who}, since {name}'s {RISK}; {agree}"
+    if peer.name not in waiting:
+        return f"{who}, since {name}'s {RISK}"
+    if join is not None and join.key:
+        what = f"{name} has another key than in earlier totals, and the former site's {RISK}"
+        return f"{what}; if it is the same site, or to go on all the same: {_agree(name)}"
+    agree = f"wait for it, or agree to go on without it: {_agree(name)}"
+    return f"{name} takes no part, and its {RISK}; {agree}"
+
+
+def _agree(name: str) -> str:
+    return f"gosta network agree FOLDER {name}"
+
+
+def _explain_implausible(peer: SumPeer) -> str:
+    round_, lacking = peer.current.implausible, peer.missing()
+    if peer.name in lacking and round_ is not None and (why := peer.opening_over_budget(round_)):
+        return f"{NO_SUM}, and this site cannot help to find out why: {why}"
+    if lacking:
+        return f"{NO_SUM}; not opened yet by {', '.join(lacking)}"
+    if peer.current.suspects:
+        pairs = " and ".join(f"{first} or {second}" for first, second in peer.current.suspects)
+        return f"{NO_SUM}: {pairs} deviates; the coordinator has to remove one"
+    return (
+        f"{NO_SUM}, and nobody deviates by so much that it can be said who; the coordinator has to "
+        "leave out sites one after the other"
     )

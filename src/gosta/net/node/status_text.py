@@ -236,7 +236,7 @@ def neighbours(status: Status) -> Table:
 
 
 def neighbour_row(neighbour: Neighbour, epoch: int) -> Row:
-    """Return a neighbour as a row of text; `epoch` is that of the node that sees it."""
+    """Return a neighbour as a row of text; `epoch` is the epoch of the node that sees it."""
     return (
         neighbour.name,
         neighbour_state(neighbour, epoch),

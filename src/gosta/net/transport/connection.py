@@ -42,7 +42,7 @@ def encode_frame(message: bytes) -> bytes:
 
 
 class FrameReader:
-    """Splits a stream into messages; the only copy is that of each message out of the buffer.
+    """Splits a stream into messages; each message is copied once, out of the buffer.
 
     The caller writes bytes into `free_space`, reports their number with `advance`, and takes
     complete messages with `next_message`. A length is validated before memory is allocated for it,

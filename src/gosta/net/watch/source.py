@@ -422,9 +422,9 @@ def _parse(line: bytes, node: str) -> LogLine:
         fields = _decode_line(line)
     except msgspec.DecodeError:
         return LogLine("", node, "", _cut(line.decode(errors="replace")))
-    seconds, _, event = [str(fields.pop(name, "")) for name in ("time", "node", "event")]
+    logged_at, _, event = [str(fields.pop(name, "")) for name in ("time", "node", "event")]
     text = "  ".join(f"{name} {_text(value)}" for name, value in fields.items())
-    return LogLine(seconds[:32], node, event[:MAX_TEXT], _cut(text))
+    return LogLine(logged_at[:32], node, event[:MAX_TEXT], _cut(text))
 
 
 def _cut(text: str) -> str:
