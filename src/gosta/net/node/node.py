@@ -338,7 +338,7 @@ class Node(ABC):
         self.rejections.add("", reason, detail, self.loop.time())
 
     def on_forwarding(self, first: str, second: str, forwarded: int | None) -> None:
-        """Handle the start of forwarding between two members, or its end, with the bytes forwarded."""
+        """Note the start of forwarding between two members, or its end and the bytes forwarded."""
         if forwarded is None:
             self.counters["connections forwarded"] += 1
             self.log("forwarding", members=[first, second])
