@@ -103,6 +103,15 @@ class Authority:
 
     def certify(self, name: str, key: bytes) -> bytes:
         """Return a certificate for a member's public key."""
+        self._check_holder(name)
+        return certificates.certify(self.signer, self.network, name, key)
+
+    def make_pair(self, name: str) -> Pair:
+        """Return a new key and its certificate for a member."""
+        self._check_holder(name)
+        return certificates.issue(self.signer, self.network, name)
+
+    def _check_holder(self, name: str) -> None:
         if not self.is_here:
             raise InputError(
                 "the authority must hold cert.pem and key.pem to issue certificates: there is no "
@@ -112,12 +121,6 @@ class Authority:
             raise InputError(
                 f"a node cannot be called {name!r}: that is the name of who signs the member list"
             )
-        return certificates.certify(self.signer, self.network, name, key)
-
-    def make_pair(self, name: str) -> Pair:
-        """Return a new key and its certificate for a member."""
-        key = certificates.make_key()
-        return Pair(key, self.certify(name, certificates.public_bytes(key)))
 
     def sign(self, listed: MemberList) -> SignedList:
         """Return a member list with the coordinator's certificate and signature."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from gosta.errors import GostaError, InputError
-from gosta.net.addresses import Address, parse
+from gosta.net.addresses import parse
 from gosta.net.config import JOURNAL_FILE, LOCK_FILE, NETWORK_FILE, NODE_FILE, NodeConfig
 from gosta.net.deploy.network import Network, is_network, task_of
 from gosta.net.deploy.node_folder import NodeFolder
@@ -49,15 +49,14 @@ class View(NamedTuple):
 def query_status(config: NodeConfig) -> Status | None:
     """Return a node's status from its status page; None if the node does not answer there."""
     answer = fetch(config, "/status", MAX_RESPONSE_BYTES)
-    return None if answer is None else _read_answer(config, answer)
-
-
-def _read_answer(config: NodeConfig, answer: bytes) -> Status | None:
+    if answer is None:
+        return None
     try:
-        found = _decode_status(answer)
+        status = _decode_status(answer)
     except msgspec.DecodeError:
         return None
-    return found if (found.network, found.node) == (config.network.id, config.node.name) else None
+    is_this_node = (status.network, status.node) == (config.network.id, config.node.name)
+    return status if is_this_node else None
 
 
 def fetch(config: NodeConfig, path: str, max_bytes: int) -> bytes | None:
@@ -81,12 +80,20 @@ def read_status(folder: Path) -> Status:
     return query_status(NodeFolder(folder).read()) or status_from_journal(folder)
 
 
+def query_all(configs: Sequence[NodeConfig | None]) -> list[Status | None]:
+    """Return the statuses of nodes, which are queried at once; None where there is none."""
+    with ThreadPoolExecutor(QUERY_THREADS) as pool:
+        queries = [
+            None if config is None else pool.submit(query_status, config) for config in configs
+        ]
+        return [None if query is None else query.result() for query in queries]
+
+
 def view_network(folder: Path) -> list[View]:
-    """Query all nodes of a network at once."""
+    """Query all nodes of a network."""
     network = Network.read(folder)
     nodes = [network.node(name) for name in network.config.nodes]
-    with ThreadPoolExecutor(QUERY_THREADS) as pool:
-        statuses = list(pool.map(_try_query, nodes))
+    statuses = query_all([_try_read(node) for node in nodes])
     is_private = network.task.private is not None
     return [
         _view(node, status)._replace(is_private=is_private)
@@ -94,9 +101,9 @@ def view_network(folder: Path) -> list[View]:
     ]
 
 
-def _try_query(node: NodeFolder) -> Status | None:
+def _try_read(node: NodeFolder) -> NodeConfig | None:
     try:
-        return query_status(node.read())
+        return node.read()
     except GostaError:
         return None
 
@@ -133,11 +140,11 @@ class Poller:
         nodes = [NodeFolder(self.folder)]
         if self.network is not None:
             nodes = [NodeFolder(self.folder / name) for name in self.network.nodes]
-        return await asyncio.gather(*map(self._view, nodes))
+        configs = [self._config(node) for node in nodes]
+        statuses = await asyncio.to_thread(query_all, configs)
+        return list(map(self._view, nodes, configs, statuses))
 
-    async def _view(self, node: NodeFolder) -> View:
-        config = self._config(node)
-        status = None if config is None else await _query_status(config)
+    def _view(self, node: NodeFolder, config: NodeConfig | None, status: Status | None) -> View:
         if status is not None:
             self._statuses[node] = status
             return View(status.node, status.state, 0, status)
@@ -172,31 +179,6 @@ class Poller:
         modified = path.stat().st_mtime_ns if path.exists() else 0
         before, self._modified[path] = self._modified.get(path), modified
         return modified != before
-
-
-async def _query_status(config: NodeConfig) -> Status | None:
-    """Return a node's status as `query_status` does, without a thread."""
-    if not config.node.status_page:
-        return None
-    host, port = parse(config.node.status_page)
-    request = f"GET /status HTTP/1.0\r\nHost: {Address(host, port)}\r\n\r\n".encode()
-    writer = None
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            reader, writer = await asyncio.open_connection(LOOPBACK.get(host, host), port)
-            writer.write(request)
-            answer = bytearray()
-            while len(answer) <= MAX_RESPONSE_BYTES and (
-                part := await reader.read(MAX_RESPONSE_BYTES)
-            ):
-                answer += part
-    except OSError:  # TimeoutError is one
-        return None
-    finally:
-        if writer is not None:
-            writer.transport.abort()
-    head, _, body = bytes(answer).partition(b"\r\n\r\n")
-    return _read_answer(config, body) if head.split(b" ", 2)[1:2] == [b"200"] else None
 
 
 def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None:

@@ -18,7 +18,7 @@ from gosta.errors import InputError, NetworkError
 from gosta.net.config import LOG_FILE, NETWORK_FILE, NodeConfig
 from gosta.net.deploy.network import Network, is_network, nodes_in
 from gosta.net.deploy.node_folder import NodeFolder
-from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_status
+from gosta.net.deploy.query import QUERY_THREADS, View, all_within, query_all, query_status
 from gosta.net.node import lock
 from gosta.net.node.lock import STOP_TIMEOUT_SECONDS
 from gosta.net.node.log_file import old_log
@@ -195,13 +195,10 @@ class Supervisor:
         statuses = [node.status for node in nodes if node.has_answered and node.status is not None]
         return until is not None and len(statuses) == len(nodes) and all_within(statuses, until)
 
-    def query_all(self, pool: ThreadPoolExecutor) -> None:
-        configs = {
-            node: node.config
-            for node in self.nodes.values()
-            if node.process is not None and node.config
-        }
-        for node, status in zip(configs, pool.map(query_status, configs.values()), strict=True):
+    def query_all(self) -> None:
+        """Query all nodes that run."""
+        running = [node for node in self.nodes.values() if node.process is not None]
+        for node, status in zip(running, query_all([n.config for n in running]), strict=True):
             node.update(status)
 
     def stop(self, stop_now: threading.Event) -> None:
@@ -248,7 +245,7 @@ def up(
                 if supervisor.is_finished(until) or (seconds is not None and elapsed >= seconds):
                     break
                 stop.wait(POLL_SECONDS)
-            supervisor.query_all(pool)
+            supervisor.query_all()
             return supervisor.views()
         finally:
             stop.clear()  # a second signal kills the nodes
