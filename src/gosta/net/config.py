@@ -276,8 +276,7 @@ def check_protocol(name: str) -> None:
     if not is_rule or not (rule.supports_tables or rule.uses_tree or is_for_one_row_each(name)):
         raise InputError(
             f"protocol = {name!r} is for simulations; nodes of a network run tracking, relay, "
-            "gosta-async, or "
-            "carried-means where each has one row"
+            "gosta-async, or carried-means where each has one row"
         )
 
 

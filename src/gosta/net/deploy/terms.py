@@ -9,11 +9,12 @@ from gosta.net import members
 from gosta.net.config import Task, is_for_one_row_each
 from gosta.net.members import MemberList
 from gosta.net.node.rows import layout_of
-from gosta.private.settings import PrivateSettings
 from gosta.statistics.references import own_references
 from gosta.views import numbers
 
 MODE = "mode"  # key of the words on private sums
+MAX_KEY_CHARACTERS = 100  # of a term in a member list: see `MemberList`
+MAX_VALUE_CHARACTERS = 1000
 
 
 def declared_rows(task: Task, rows: int) -> int:
@@ -39,69 +40,66 @@ def row_words(rows: int, is_bound: bool) -> str:
 
 def terms_of(task: Task) -> dict[str, str]:
     """Return in words what a network computes and what its sites show each other."""
-    if task.private is not None:
-        return _clean(_private_words(task, task.private))
-    level, files = task.confidence_level, [str(file) for file, _ in own_references(task.statistic)]
-    statistic = (
-        task.statistic
-        if not files or "," in task.statistic
-        else own_references(task.statistic)[0][1]
-    )
-    is_for_one_row = is_for_one_row_each(task.protocol)
-    shown = (
-        "the row of each site" if is_for_one_row else f"samples of at most {MAX_SAMPLE_ROWS} rows"
-    )
-    words = {
-        "statistic": statistic
-        + f" (Python code in {', '.join(files)}, which every site runs)" * bool(files),
-        "protocol": task.protocol,
-        "interval": "none" if level is None else f"{numbers.percent(level, 'g')}",
+    level = task.confidence_level
+    common = {
+        "interval": "none" if level is None else numbers.percent(level, "g"),
         "columns": ", ".join(task.columns),
         "score": task.score or "",
         "label": task.label or "",
         "classes": ", ".join(map(str, task.classes)),
         "incomplete rows": "left out" * task.drop_missing,
-        "exchanges end": f"when nodes expect an error of at most {numbers.error(task.until)}"
-        * bool(task.until),
-        "shown to others": f"{shown}, as numbers that the statistic needs",
     }
-    words |= {f"option {name}": str(value) for name, value in task.options.items()}
-    return _clean(words)
+    options = {f"option {name}": str(value) for name, value in task.options.items()}
+    terms = (_row_terms if task.private is None else _private_terms)(task, common)
+    return {
+        _printable(key)[:MAX_KEY_CHARACTERS]: _printable(value)[:MAX_VALUE_CHARACTERS]
+        for key, value in (terms | options).items()
+        if value
+    }
 
 
-def _private_words(task: Task, private: PrivateSettings) -> dict[str, str]:
-    layout, level = layout_of(task), task.confidence_level
+def _row_terms(task: Task, common: Mapping[str, str]) -> dict[str, str]:
+    own = own_references(task.statistic)
+    statistic = own[0][1] if own and "," not in task.statistic else task.statistic
+    if own:
+        files = ", ".join(str(file) for file, _ in own)
+        statistic += f" (Python code in {files}, which every site runs)"
+    end = f"when nodes expect an error of at most {numbers.error(task.until)}"
+    rows = f"samples of at most {MAX_SAMPLE_ROWS} rows"
+    if is_for_one_row_each(task.protocol):
+        rows = "the row of each site"
+    return {
+        "statistic": statistic,
+        "protocol": task.protocol,
+        **common,
+        "exchanges end": end * bool(task.until),
+        "shown to others": f"{rows}, as numbers that the statistic needs",
+    }
+
+
+def _private_terms(task: Task, common: Mapping[str, str]) -> dict[str, str]:
+    layout, private = layout_of(task), task.private
+    assert private is not None
     noise = "none: all members know the exact totals, of which curves merge small bins"
     if private.epsilon is not None:
         noise = (
             f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for "
             "each row"
         )
-        one, some = (
-            "against each other site",
-            f"if {private.colluding} of the sites combine what they know",
-        )
-        noise += f", also {one if private.colluding == 1 else some}" * (private.colluding > 0)
-    words = {MODE: "private sums: no row leaves a site", **layout.describe()}
-    words |= {
-        "interval": "none" if level is None else f"{numbers.percent(level, 'g')}",
-        "score": task.score or "",
-        "label": task.label or "",
-        "classes": ", ".join(map(str, task.classes)),
-        "incomplete rows": "left out" * task.drop_missing,
+        if private.colluding == 1:
+            noise += ", also against each other site"
+        elif private.colluding > 1:
+            noise += f", also if {private.colluding} of the sites combine what they know"
+    return {
+        MODE: "private sums: no row leaves a site",
+        **layout.describe(),
+        **{key: words for key, words in common.items() if key != "columns"},  # the layout has them
         "noise": noise,
         "shown to others": f"{layout.numbers} masked sums a site; only their total over all sites "
         "in an epoch is known",
         "declared": "a bound of each site's rows, with room for half as many again, rounded up; "
         "it is public",
         "left out": f"sites that do not answer within {private.deadline_seconds:g} s",
-    }
-    return words | {f"option {name}": str(value) for name, value in task.options.items()}
-
-
-def _clean(words: Mapping[str, str]) -> dict[str, str]:
-    return {
-        _printable(key)[:100]: _printable(value)[:1000] for key, value in words.items() if value
     }
 
 
