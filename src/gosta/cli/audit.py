@@ -1,4 +1,7 @@
-"""``gosta network verify`` and ``gosta replay``: check a network by its journals; ``gosta audit``: rows that left."""
+"""``gosta network verify`` and ``gosta replay``: check a network by its journals.
+
+``gosta audit``: rows that left.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,10 @@ Folder = Annotated[Path, typer.Argument(help="The network's folder; its nodes mu
 
 
 def verify(folder: Folder, as_json: options.Json = False) -> None:
-    """Check the journals of all nodes: every visitor exists once, and estimates agree with the value over all rows.
+    """Check the journals of all nodes of a stopped network.
 
-    Of private sums: all report the same total, the sum over the rows that were contributed, with its noise.
+    Every visitor exists once, and estimates agree with the value over all rows. Of private sums:
+    all report the same total, the sum over the rows that were contributed, with its noise.
 
     Exits with code 1 if a check fails, and with 3 if none does but something could not be checked.
     """
@@ -85,9 +89,12 @@ def audit(
     rows: Annotated[bool, "Show every row."] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show what left a site: its rows, how often and when; of private sums, its contributions and the budget spent.
+    """Show what left a site: its rows, how often and when.
 
-    Exits with code 1 if entries of the log of contributions were changed or removed, or if there is no log.
+    Of private sums, its contributions and the budget spent.
+
+    Exits with code 1 if entries of the log of contributions were changed or removed, or if there is
+    no log.
     """
     from gosta.net.audit import disclosures
     from gosta.net.config import NODE_FILE, read_node
@@ -140,7 +147,10 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
         print(f"{site.node}: what left this site, or why nothing did")
         lines = [_entry_line(one.entry, folder) for one in site.log]
         print(terminal.columns(_fitting([SUMS_HEADING, *lines]), indent=0))
-        never = "a row, a site's own sums without a mask, or how many rows it has: members know only a bound"
+        never = (
+            "a row, a site's own sums without a mask, "
+            "or how many rows it has: members know only a bound"
+        )
         entries = [("never sent", never)]
         sent = [one.entry for one in site.log if one.entry.event == "contribution"]
         if sent:
@@ -160,7 +170,7 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
 
 
 def _fitting(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Leave out columns so that the beginnings of the last one, which may hold long reasons, fit the terminal."""
+    """Leave out columns so that the beginning of the last one fits the terminal."""
     begun = [[*line[:-1], line[-1][:REASON_CHARACTERS]] for line in lines]
     kept = terminal.drop_columns(begun, SUMS_DISPENSABLE, None)[0]
     places = [place for place, name in enumerate(SUMS_HEADING[:-1]) if name in kept]
@@ -208,7 +218,10 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
         count = "1 contribution" if plain == 1 else f"{plain} contributions"
         rules_alone = f"{count} {had} in no budget: only the rules of the policy protect the rows"
         spent = rules_alone if plain == len(sent) else f"{spent}; besides, {rules_alone}"
-    rules = f"modes {', '.join(policy.modes)}; at least {policy.min_rows} rows, {policy.min_sites} sites, "
+    rules = (
+        f"modes {', '.join(policy.modes)}; "
+        f"at least {policy.min_rows} rows, {policy.min_sites} sites, "
+    )
     rules += f"{policy.min_cell} in a cell (others at most {policy.max_min_cell}), "
     rules += f"{policy.min_change} changed rows; at most {policy.max_bins} bins"
     entries = "1 entry" if len(site.log) == 1 else f"{len(site.log):,} entries"

@@ -1,13 +1,15 @@
 """Differential privacy of Gaussian noise, and of several releases together.
 
-A release is (ε, δ)-private for a row if replacing the row changes the probability of no outcome by more than a factor
-e^ε, up to δ. Gaussian noise with standard deviation σ, where replacing a row moves the total by at most Δ, is described
-completely by μ = Δ/σ (Gaussian differential privacy, Dong, Roth and Su):
+A release is (ε, δ)-private for a row if replacing the row changes the probability of no outcome by
+more than a factor e^ε, up to δ. Gaussian noise with standard deviation σ, where replacing a row
+moves the total by at most Δ, is described completely by μ = Δ/σ (Gaussian differential privacy,
+Dong, Roth and Su):
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)        (Balle and Wang)
 
-and several such releases by the root of the sum of their μ². Other mixtures are bounded by concentrated differential
-privacy (zCDP): ρ = μ²/2 for Gaussian noise, ε²/2 for (ε, 0), and the sum of ρ for several.
+and several such releases by the root of the sum of their μ². Other mixtures are bounded by
+concentrated differential privacy (zCDP): ρ = μ²/2 for Gaussian noise, ε²/2 for (ε, 0), and the sum
+of ρ for several.
 """
 
 from __future__ import annotations
@@ -53,9 +55,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def concentrated_epsilon(rho: float, delta: float) -> float:
-    """Return the smallest known ε for which ρ-zCDP implies (ε, δ) (Canonne, Kamath and Steinke); infinite beyond 100.
+    """Return the smallest known ε for which ρ-zCDP implies (ε, δ) (Canonne, Kamath and Steinke).
 
-    δ = min over α > 1 of exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α, whose logarithm is convex in log(α − 1).
+    Infinite beyond 100.
+
+    δ = min over α > 1 of exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α, whose logarithm is convex in
+    log(α − 1).
     """
     if delta <= 0:
         return 0.0 if rho == 0 else math.inf
@@ -79,7 +84,9 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
 
 
 def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
-    """Return ε such that several releases together are (ε, δ)-private for a person; infinite if there is none.
+    """Return ε such that several releases together are (ε, δ)-private for a person.
+
+    Infinite if there is none.
 
     >>> total_epsilon([Spent("laplace", 1.0), Spent("laplace", 0.5)], 1e-6)
     1.5

@@ -1,13 +1,15 @@
-"""Which sites' sums follow from several totals without noise: those of sites that are in some of them, not in all.
+"""Which sites' sums follow from several totals without noise: of those not in all of them.
 
-Whoever has several totals can add and subtract them, and sites that are in exactly the same ones have the same factor
-in every combination. So a site contributes to all its totals together with the same sites, its *companions*. Another
-site may come or go only if it agrees that its own sums can be computed.
+Whoever has several totals can add and subtract them, and sites that are in exactly the same ones
+have the same factor in every combination. So a site contributes to all its totals together with the
+same sites, its *companions*. Another site may come or go only if it agrees that its own sums can be
+computed.
 
-It is enough that every honest site looks at the totals to which it contributed itself. Any two totals that have an
-honest site in common have the same sites then, but for those that agreed; totals that have none in common share no
-honest sites at all. So in every combination of totals, whoever chose their participants and whoever knows of them, all
-honest sites of a total that did not agree have the same factor: what follows is their sum, and nothing about fewer.
+It is enough that every honest site looks at the totals to which it contributed itself. Any two
+totals that have an honest site in common have the same sites then, but for those that agreed;
+totals that have none in common share no honest sites at all. So in every combination of totals,
+whoever chose their participants and whoever knows of them, all honest sites of a total that did not
+agree have the same factor: what follows is their sum, and nothing about fewer.
 """
 
 from __future__ import annotations

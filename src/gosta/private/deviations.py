@@ -1,22 +1,24 @@
-"""Finding out which participant deviates, when a total cannot be a sum over rows, without opening anybody's sums.
+"""Finding out who deviates, when a total cannot be a sum over rows, without opening sums.
 
-Every site appends to its vector, before masking it, a few *pads*: random numbers of a law of differential privacy. All
-sites have committed to their masked vectors before any of these is shown. If the total is implausible, the numbers of
-all contributions choose random halves of the vector, one for each pad. Every site then opens, for each of its partners,
-the sum of the mask between them over such a half and its pad. What remains of a contribution is the site's sum over
-that half, plus its pad:
+Every site appends to its vector, before masking it, a few *pads*: random numbers of a law of
+differential privacy. All sites have committed to their masked vectors before any of these is shown.
+If the total is implausible, the numbers of all contributions choose random halves of the vector,
+one for each pad. Every site then opens, for each of its partners, the sum of the mask between them
+over such a half and its pad. What remains of a contribution is the site's sum over that half, plus
+its pad:
 
     s_i = Σ_{p in half} y_i[p] + y_i[pad] − Σ_j opened_ij = Σ_{p in half} v_i[p] + pad
 
-A pad is a Gaussian number whose standard deviation is what the largest participant declared, its rows times the
-features of a row: an opening tells little more of a site's sums than that they lie between zero and that. One row moves
-each s_i by at most its features, and where the total has noise, what another site opens as much: an opening has
-μ = √(2 CHECKS) / rows. Many openings could be averaged, so they are charged to the budget, and few (`MAX_OPENINGS`).
+A pad is a Gaussian number whose standard deviation is what the largest participant declared, its
+rows times the features of a row: an opening tells little more of a site's sums than that they lie
+between zero and that. One row moves each s_i by at most its features, and where the total has
+noise, what another site opens as much: an opening has μ = √(2 CHECKS) / rows. Many openings could
+be averaged, so they are charged to the budget, and few (`MAX_OPENINGS`).
 
-A deviation of a number by fifteen times the declared rows is out of bounds in each half with that number, so it is
-missed once in 2^CHECKS times; one by eight times is missed once in thirty times, and a smaller one mostly. Two partners
-that open different masks are named together; one that disagrees with most of its partners is accused, which proves
-nothing if these collude.
+A deviation of a number by fifteen times the declared rows is out of bounds in each half with that
+number, so it is missed once in 2^CHECKS times; one by eight times is missed once in thirty times,
+and a smaller one mostly. Two partners that open different masks are named together; one that
+disagrees with most of its partners is accused, which proves nothing if these collude.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ MAX_OPENINGS = 3  # of a site's masks while the member list stays the same
 
 
 class Deviations(NamedTuple):
-    """Participants that did not contribute a sum over their declared rows, or did not open their masks."""
+    """Participants that did not contribute a sum over their rows, or did not open their masks."""
 
     sites: tuple[str, ...]  # for sure: what they contributed and opened themselves shows it
     accused: tuple[str, ...]  # that opened other masks than more than half of their partners say
@@ -51,7 +53,8 @@ class Deviations(NamedTuple):
 def pad_noise(bits: int, features: int, rows: int) -> Noise:
     """Return the law of a site's pads, with the privacy of an opening.
 
-    `bits` are those of the grid, `features` those of a row, `rows` the most that a participant declared.
+    `bits` are those of the grid, `features` those of a row, `rows` the most that a participant
+    declared.
     """
     scale = max(rows, LEAST_ROWS)
     epsilon = gaussian_epsilon(math.sqrt(2 * CHECKS) / scale, PAD_DELTA)
@@ -59,7 +62,7 @@ def pad_noise(bits: int, features: int, rows: int) -> Noise:
 
 
 def choose_halves(seed: bytes, size: int) -> Booleans:
-    """Return which numbers of a vector, and which pad, each check adds up: checks × (size + CHECKS)."""
+    """Return which numbers of a vector, and which pad, each check adds up, a row each."""
     bits = (
         np.frombuffer(random_bytes(seed, b"gosta checks")(CHECKS * size), dtype=np.uint8).reshape(
             CHECKS, size
@@ -86,7 +89,8 @@ def find_deviations(
     sums
         For each participant, the sums of its masked vector over the halves.
     opened
-        For each participant and each of its partners, the sums of the mask between them, as this participant says.
+        For each participant and each of its partners, the sums of the mask between them, as this
+        participant says.
     bounds
         For each participant, how small and how large its own sums with a pad can be.
     """

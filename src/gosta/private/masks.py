@@ -1,16 +1,17 @@
 """Masks between pairs of sites: they hide what each site contributes, and cancel in the total.
 
-Two sites i and j with keys of one epoch share a secret, which nobody else can compute from their public keys. A stream
-of numbers follows from it: the site whose name is first adds it to its vector, the other one subtracts it, modulo
-2^64. A contribution is uniformly distributed as long as one partner of its site keeps its key to itself, and the total
-of all contributions is the total of the vectors, bit for bit.
+Two sites i and j with keys of one epoch share a secret, which nobody else can compute from their
+public keys. A stream of numbers follows from it: the site whose name is first adds it to its
+vector, the other one subtracts it, modulo 2^64. A contribution is uniformly distributed as long as
+one partner of its site keeps its key to itself, and the total of all contributions is the total of
+the vectors, bit for bit.
 
     k_ij = HKDF-SHA256(X25519(sk_i, pk_j), info = context, name of i, name of j)
     m_ij = ChaCha20(k_ij) as uint64[m]
     y_i  = v_i + Σ_{j in M(i), i < j} m_ij − Σ_{j in M(i), j < i} m_ij   (mod 2^64)
 
-The names are part of k_ij: otherwise a participant that repeats another one's public key, without knowing its secret,
-would get the same numbers with the other sign, and both masks would be gone.
+The names are part of k_ij: otherwise a participant that repeats another one's public key, without
+knowing its secret, would get the same numbers with the other sign, and both masks would be gone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def public_key(key: bytes) -> bytes:
 
 
 def is_public_key(data: bytes) -> bool:
-    """Return whether a secret can be shared with the owner of a public key: points of low order give all the same."""
+    """Return whether a secret can be shared with a key: points of low order give all the same."""
     try:
         _secrets(bytes(range(KEY_BYTES)), [data])
     except ValueError:
@@ -52,8 +53,9 @@ def is_public_key(data: bytes) -> bool:
 def partners(names: Iterable[str], name: str, beacon: bytes = b"") -> list[str]:
     """Return the participants that share a mask with one of them.
 
-    These are all others; of more than 51 participants, the 25 on either side of it on a ring, whose order follows from
-    the beacon: a number to which all participants committed a part before anybody knew it.
+    These are all others; of more than 51 participants, the 25 on either side of it on a ring, whose
+    order follows from the beacon: a number to which all participants committed a part before
+    anybody knew it.
     """
     others = sorted(set(names) - {name})
     if len(others) <= MOST_PARTNERS:
@@ -66,7 +68,9 @@ def partners(names: Iterable[str], name: str, beacon: bytes = b"") -> list[str]:
 def pair_masks(
     size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes, beacon: bytes = b""
 ) -> dict[str, Words]:
-    """Return what a site adds to its vector for each partner; the partner adds the same with the other sign.
+    """Return what a site adds to its vector for each partner.
+
+    The partner adds the same with the other sign.
 
     Parameters
     ----------
@@ -77,7 +81,8 @@ def pair_masks(
     keys
         The public keys of all participants by name.
     context
-        What the masks are for: network, epoch, participants, round, layout. Never the same for two vectors.
+        What the masks are for: network, epoch, participants, round, layout. Never the same for two
+        vectors.
     beacon
         What the partners of more than 51 participants follow from.
     """
@@ -115,7 +120,7 @@ def _stream(size: int, secret: bytes, info: bytes) -> Words:
 
 
 def random_bytes(secret: bytes, context: bytes) -> Callable[[int], bytes]:
-    """Return a generator of random bytes that only the owner of a secret knows, the same for the same context."""
+    """Return a generator of bytes that only the owner of a secret knows, fixed by a context."""
     return _generator(secret, _joined(context, "random bytes"))
 
 

@@ -1,20 +1,26 @@
-"""Noise of differential privacy, in shares: every site adds one, and all honest ones together have the wanted law.
+"""Noise of differential privacy, in shares: those of all honest sites have the law together.
 
-Noise lives on the grid on which features are summed, multiples of 2^-bits, so that nothing is lost to rounding of
-floats and the total tells nothing but its value. Of two laws the one with less variance is taken:
+Noise lives on the grid on which features are summed, multiples of 2^-bits, so that nothing is lost
+to rounding of floats and the total tells nothing but its value. Of two laws the one with less
+variance is taken:
 
-* discrete Laplace, P(k) ∝ exp(−|k| ε/Δ₁), for (ε, 0): a share is the difference of two Pólya (negative binomial)
-  numbers, and a sum of n shares with index 1/n has the law exactly. Only if all features are counts: the grid is 1.
-* discrete Gaussian, for (ε, δ): a sum of discrete Gaussian numbers is one again, up to exp(−2π²·32²/2), if each has a
+* discrete Laplace, P(k) ∝ exp(−|k| ε/Δ₁), for (ε, 0): a share is the difference of two Pólya
+(negative binomial)
+  numbers, and a sum of n shares with index 1/n has the law exactly. Only if all features are
+  counts: the grid is 1.
+* discrete Gaussian, for (ε, δ): a sum of discrete Gaussian numbers is one again, up to
+exp(−2π²·32²/2), if each has a
   standard deviation of 32 grid units or more.
 
-Neighbouring data differ in one row, which is replaced: with f features of a row, each from 0 to 1, the sums move by at
-most Δ₁ = 2f, or Δ₂ = √(2f); less where the same features of all rows are not zero.
+Neighbouring data differ in one row, which is replaced: with f features of a row, each from 0 to 1,
+the sums move by at most Δ₁ = 2f, or Δ₂ = √(2f); less where the same features of all rows are not
+zero.
 
-Numbers are drawn with a table of cumulative probabilities, computed with integers to 2^-64, from 64 bits each of the
-operating system's generator. A discrete Gaussian number of a large standard deviation is A + 8B + 64C + ..., whose
-summands are of one table with a standard deviation of at least 32: by the convolution lemma (Micciancio and Walter) the
-sum is discrete Gaussian up to exp(−2π²·(32/8.1)²), which is 10^-134.
+Numbers are drawn with a table of cumulative probabilities, computed with integers to 2^-64, from 64
+bits each of the operating system's generator. A discrete Gaussian number of a large standard
+deviation is A + 8B + 64C + ..., whose summands are of one table with a standard deviation of at
+least 32: by the convolution lemma (Micciancio and Walter) the sum is discrete Gaussian up to
+exp(−2π²·(32/8.1)²), which is 10^-134.
 """
 
 from __future__ import annotations
@@ -38,7 +44,8 @@ Random = Callable[[int], bytes]
 SUM_BITS = 24  # of fractions that are summed
 LEAST_DEVIATION = 32.0  # grid units
 LEVEL_FACTOR = 8  # between the summands of a Gaussian number of a large standard deviation
-GRID_MARGIN = 1.0005  # on a grid δ is larger than the formula for real numbers says, by less than this factor of σ
+# On a grid δ is larger than the formula for real numbers says, by less than this factor of σ.
+GRID_MARGIN = 1.0005
 PRECISION_BITS = 192  # of probabilities in tables, of which 64 are kept
 MAX_TABLE = 1 << 18  # numbers in a table: a second's work
 
@@ -58,7 +65,9 @@ class Noise(NamedTuple):
     """The noise of one total."""
 
     law: str  # "none", "laplace" or "gaussian"
-    scale: float  # of the honest sites' total, in units of features: the Laplace law's, or the standard deviation
+    # Of the honest sites' total, in units of features: the Laplace law's, or the standard
+    # deviation.
+    scale: float
     bits: int  # the grid is 2^-bits
     epsilon: float  # of the total
     delta: float
@@ -72,7 +81,7 @@ class Noise(NamedTuple):
 
     @property
     def reach(self) -> float:
-        """How far from 0 the total's noise is at most, in units of features, but once in a billion totals."""
+        """The largest noise of a total, in units of features, but once in a billion totals."""
         deviation = math.sqrt(self.variance)
         return (
             math.ceil(40 * max(deviation, self.scale)) if self.law == "laplace" else 10 * deviation
@@ -83,12 +92,13 @@ NO_NOISE = Noise("none", 0.0, SUM_BITS, 0.0, 0.0)
 
 
 def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> Noise:
-    """Return the noise that gives one total of two, if edges are found first, half of epsilon and delta."""
+    """Return the noise of one total; of two, if edges are found first, each has half of epsilon."""
     if settings.epsilon is None:
         return NO_NOISE
     if settings.epsilon < LEAST_EPSILON:
         raise InputError(
-            f"epsilon = {settings.epsilon:g} is so much noise that nothing is left; set at least {LEAST_EPSILON:g}"
+            f"epsilon = {settings.epsilon:g} is so much noise that nothing is left; "
+            f"set at least {LEAST_EPSILON:g}"
         )
     if settings.epsilon > MAX_EPSILON:
         raise InputError(
@@ -99,7 +109,8 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
     shares = participants - settings.colluding
     if shares < 1:
         raise InputError(
-            f"colluding = {settings.colluding} of {participants} participants leaves no site whose noise counts; "
+            f"colluding = {settings.colluding} of {participants} participants leaves no site whose "
+            "noise counts; "
             f"set it to at most {participants - 1}"
         )
     laws = []
@@ -127,7 +138,8 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
     chosen = min(laws, key=lambda noise: noise.variance)
     if chosen.law == "laplace" and _laplace_table_size(chosen.scale) > MAX_TABLE:
         raise InputError(
-            f"epsilon = {settings.epsilon:g} is too small without a delta; set delta, such as to 1e-6"
+            f"epsilon = {settings.epsilon:g} is too small without a delta; "
+            "set delta, such as to 1e-6"
         )
     return chosen
 
@@ -153,7 +165,7 @@ def _look_up(table: Words, size: int, random: Random) -> Integers:
 
 
 def _levels(deviation: float) -> tuple[float, int]:
-    """Return the standard deviation of each summand, and how many there are, for a number's standard deviation."""
+    """Return the standard deviation of each summand of a number, and how many there are."""
     levels = 1
     while deviation / _spread(levels + 1) >= LEAST_DEVIATION:
         levels += 1
@@ -178,7 +190,9 @@ def _laplace_table_size(scale: float) -> int:
 
 @lru_cache(maxsize=16)
 def _polya_table(scale: float, shares: int) -> Words:
-    """Return the cumulative probabilities of a negative binomial number with index 1/shares, times 2^64.
+    """Return the cumulative probabilities, times 2^64, of a negative binomial number.
+
+    Its index is 1/shares.
 
     P(0) = (1 − a)^(1/shares), P(k + 1) = P(k) · a · (k + 1/shares) / (k + 1), a = exp(−1/scale).
     """
@@ -198,9 +212,10 @@ def _polya_table(scale: float, shares: int) -> Words:
 
 @lru_cache(maxsize=16)
 def _gaussian_table(deviation: float) -> Words:
-    """Return the cumulative probabilities of −K, ..., K − 1 times 2^64, where K is 10 standard deviations.
+    """Return the cumulative probabilities of −K, ..., K − 1 times 2^64; K is 10 deviations.
 
-    The weight of k is exp(−k²/2σ²): the ratio of the weights of k + 1 and k is q^(2k + 1), where q = exp(−1/2σ²).
+    The weight of k is exp(−k²/2σ²): the ratio of the weights of k + 1 and k is q^(2k + 1), where q
+    = exp(−1/2σ²).
     """
     with localcontext() as context:
         context.prec = 80
@@ -219,7 +234,10 @@ def _gaussian_table(deviation: float) -> Words:
 
 
 def _rounded(sums: list[int], whole: int) -> Words:
-    """Return shares of a whole as numbers of 64 bits; those that round to the whole are the largest number."""
+    """Return shares of a whole as numbers of 64 bits.
+
+    Those that round to the whole are the largest number.
+    """
     return np.array([min((part << 64) // whole, 2**64 - 1) for part in sums], dtype=np.uint64)
 
 
@@ -233,12 +251,12 @@ class SumsOfRows(Protocol):
 
 
 def site_vector(sums: SumsOfRows, x: Floats, noise: Noise, random: Random = os.urandom) -> Words:
-    """Return the sums over a site's encoded rows plus its share of the noise, in grid units modulo 2^64."""
+    """Return the sums over a site's rows and its share of the noise, in grid units modulo 2^64."""
     return sums.sums(x, noise.bits) + draw(noise, sums.size, random)
 
 
 def open_totals(vectors: Iterable[Words], noise: Noise) -> tuple[Integers, Floats]:
-    """Return the total of all contributions, in which masks cancel: in grid units, and in units of features."""
+    """Return the total of all contributions, in grid units and in units of features."""
     # Sums of numbers with a sign wrap as those of words do.
     exact: Integers = np.array([vector.view(np.int64) for vector in vectors]).sum(axis=0)
     return exact, np.asarray(exact / 2.0**noise.bits)

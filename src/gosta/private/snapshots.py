@@ -1,10 +1,10 @@
-"""Snapshots of a site's rows: what a site contributes, instead of its file, so that no small change of the file shows.
+"""Snapshots of rows: a site contributes one, not its file, so that no small change shows.
 
-Two contributions of a site are of the same rows, or of rows of which at least `min_change` people's differ. So a
-snapshot is replaced by the rows of the file only if each block of sums of each earlier contribution would change by no
-row and nobody, or by those of at least so many rows and people: also where the network computes something else today,
-since new sums may add up to earlier ones. A file with a few corrections does not replace the snapshot: then the site
-contributes it again.
+Two contributions of a site are of the same rows, or of rows of which at least `min_change` people's
+differ. So a snapshot is replaced by the rows of the file only if each block of sums of each earlier
+contribution would change by no row and nobody, or by those of at least so many rows and people:
+also where the network computes something else today, since new sums may add up to earlier ones. A
+file with a few corrections does not replace the snapshot: then the site contributes it again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_CONTRIBUTED = 16  # earlier contributions to each round with which rows are 
 
 
 class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
-    """A site's encoded rows at some time, in order of size: the order of a file's lines does not matter."""
+    """A site's encoded rows at some time, in order of size, not of the file's lines."""
 
     time: float  # when they were read, in seconds since 1970
     encoding: str  # fingerprint of what their numbers are
@@ -76,15 +76,18 @@ class Contributed(NamedTuple):
     """What a site remembers of a contribution, to compare later rows with it."""
 
     settings: bytes  # of the network then, from which the sums follow
-    first_total: bytes  # of the first round, as floats of 64 bits, if this was the second; empty: it was the first
+    # Of the first round, as floats of 64 bits, if this was the second; empty: it was the first.
+    first_total: bytes
     blocks: dict[str, bytes]  # digests of rows, or of people, by fingerprint of a block of sums
 
 
 def block_digests(layout: Layout, rows: RowSnapshot, key: bytes) -> dict[str, bytes]:
-    """Return digests of the features of rows and of people in each block of sums; `key` is this site's secret.
+    """Return digests of the features of rows and of people in each block of sums.
 
-    Of a first round, which only finds edges, these are also the features in bins of equal width: whatever edges are
-    found, what is in none of them shows there.
+    `key` is this site's secret.
+
+    Of a first round, which only finds edges, these are also the features in bins of equal width:
+    whatever edges are found, what is in none of them shows there.
     """
     found = {}
     for name, features in (
@@ -100,7 +103,7 @@ def block_digests(layout: Layout, rows: RowSnapshot, key: bytes) -> dict[str, by
 
 
 def _of_people(digests: Sequence[bytes], people: Sequence[str], key: bytes) -> Iterator[bytes]:
-    """Yield a digest of all rows of each person, whose name does not matter: a new pseudonym is no change."""
+    """Yield a digest of all rows of each person: a new pseudonym is no change."""
     own: dict[str, list[bytes]] = {}
     for person, digest in zip(people, digests, strict=True):
         own.setdefault(person, []).append(digest)
@@ -108,9 +111,10 @@ def _of_people(digests: Sequence[bytes], people: Sequence[str], key: bytes) -> I
 
 
 def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contributed, ...]:
-    """Return the last contributions after one more: of first rounds and of second rounds so many each.
+    """Return the last contributions after one more: `MAX_CONTRIBUTED` to each round.
 
-    Whoever moves the edges that are found, so that every second round is another one, makes no first round forgotten.
+    Whoever moves the edges that are found, so that every second round is another one, makes no
+    first round forgotten.
     """
     found = [*(one for one in earlier if one != new), new]
     rounds = [
@@ -121,7 +125,10 @@ def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contribu
 
 
 def count_changes(old: bytes, new: bytes) -> int:
-    """Return how many rows (or people) changed from one list of digests to another; a replaced row counts once."""
+    """Return how many rows (or people) changed from one list of digests to another.
+
+    A replaced row counts once.
+    """
     before, after = Counter(_split(old)), Counter(_split(new))
     return max((before - after).total(), (after - before).total())
 

@@ -33,7 +33,7 @@ from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import Moment, Step
-from gosta.net.protocol.statements import Opening, Part, Slot
+from gosta.net.protocol.statements import Nonce, Opening, Part, Slot
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sums import SumPeer
 from gosta.private import deviations
@@ -88,6 +88,15 @@ def test_a_list_that_changes_between_commitment_and_contribution() -> None:
     peer = network.sum_peers["node-0"]
     made = [one.participants for one in peer.log if one.event == "contribution"]
     assert not [names for names in made if "node-4" in names], "only totals without the former site"
+
+
+def test_a_nonce_is_the_one_to_which_its_site_committed() -> None:
+    """Otherwise the last one to show a nonce would choose who shares masks with whom."""
+    network = committed()
+    epoch, other = (network.sum_peers[name].current for name in ("node-0", "node-2"))
+    nonce = Nonce(*other.head, other.nonce())
+    assert epoch.is_due(nonce)
+    assert not epoch.is_due(msgspec.structs.replace(nonce, value=bytes(32)))
 
 
 @pytest.mark.parametrize("stop", ["forbid", "withdraw", "conflict"])

@@ -1,1 +1,1 @@
-"""Checking the journals of a stopped network: consistency, estimates, and the same exchanges computed again."""
+"""Checking the journals of a stopped network, and what left a site."""

@@ -1,6 +1,7 @@
-"""Invariants over all nodes of a network: every visitor exists once, and both sides have the same exchanges.
+"""Invariants over all nodes: every visitor exists once, both sides have the same exchanges.
 
-What the two ends of each edge say about their exchanges is compared also after their records were deleted.
+What the two ends of each edge say about their exchanges is compared also after their records were
+deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ AnyExchange = ExchangeAccepted | ExchangeCompleted
 
 
 class Exchange(NamedTuple):
-    """An exchange with the records of both sides; the responder may not have received the confirmation yet."""
+    """An exchange with the records of both sides.
+
+    The responder may not have received the confirmation yet.
+    """
 
     initiator: str
     responder: str
@@ -57,7 +61,7 @@ def exchanges_in(records: Sequence[Record]) -> list[AnyExchange]:
 
 
 def locate_visitors(peers: Mapping[str, Peer]) -> list[tuple[str, int]]:
-    """Return home and number of the visitors at all nodes, or in the offers that they accepted and that took place."""
+    """Return home and number of all visitors, also those in exchanges that are not confirmed."""
     found = []
     for name, peer in peers.items():
         homes, seals = [visitor.home for visitor in peer.estimator.visitors], list(peer.seals)
@@ -70,7 +74,7 @@ def locate_visitors(peers: Mapping[str, Peer]) -> list[tuple[str, int]]:
 
 
 def unconfirmed(peers: Mapping[str, Peer], name: str) -> ExchangeAccepted | None:
-    """Return the exchange that a node accepted and its partner completed, if the confirmation has not arrived."""
+    """Return the exchange that a node accepted and its partner completed, if not confirmed."""
     accepted = peers[name].accepted
     if accepted is None or accepted.partner not in peers:
         return None
@@ -90,7 +94,10 @@ def find_lost_or_duplicated(peers: Mapping[str, Peer]) -> list[str]:
 def order_exchanges(
     records: Mapping[str, Sequence[Record]], peers: Mapping[str, Peer]
 ) -> list[Exchange]:
-    """Return an epoch's exchanges in an order that agrees with all journals; raise `NetworkError` if there is none."""
+    """Return an epoch's exchanges in an order that agrees with all journals.
+
+    Raise `NetworkError` if there is none.
+    """
     remaining: dict[str, list[AnyExchange]] = {}
     for name, own in records.items():
         waiting = unconfirmed(peers, name)
@@ -118,7 +125,8 @@ def order_exchanges(
     rest = ", ".join(f"{len(own)} of {name}" for name, own in remaining.items() if own)
     if rest:
         raise NetworkError(
-            f"the journals do not match: the other side lacks exchanges, or has another order: {rest}"
+            "the journals do not match: "
+            f"the other side lacks exchanges, or has another order: {rest}"
         )
     return ordered
 
@@ -142,7 +150,10 @@ class End(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """Signatures of neighbours: how many, over how many exchanges of how many; the wrong ones; the unknown ones."""
+    """Signatures of neighbours: how many, over how many exchanges of how many.
+
+    The wrong ones; the unknown ones.
+    """
 
     signatures: int
     signed: int
@@ -172,7 +183,7 @@ def find_edges(
 
 
 def find_different_counts(edges: Sequence[tuple[End, End]]) -> list[str]:
-    """Return the edges whose ends count other exchanges, or have other digests of all that was sent in them."""
+    """Return the edges whose ends count other exchanges, or have other digests of them."""
     wrong = []
     for first, second in edges:
         a, b = second.partner, first.partner
@@ -185,7 +196,7 @@ def find_different_counts(edges: Sequence[tuple[End, End]]) -> list[str]:
 
 
 def compare_kept(edges: Sequence[tuple[End, End]]) -> tuple[int, list[str]]:
-    """Return the number of exchanges that both ends still have, and the edges where these differ."""
+    """Return how many exchanges both ends still have, and the edges where these differ."""
     common, wrong = 0, []
     for first, second in edges:
         count = min(len(first.kept), len(second.kept))
@@ -199,7 +210,7 @@ def compare_kept(edges: Sequence[tuple[End, End]]) -> tuple[int, list[str]]:
 
 
 def check_receipts(edges: Sequence[tuple[End, End]]) -> Coverage:
-    """Check the neighbours' last signatures: with the exchanges after them, they must lead to the nodes' states."""
+    """Check that neighbours' last signatures, and later exchanges, lead to the states."""
     signatures = signed = total = 0
     wrong: list[str] = []
     unknown: list[str] = []

@@ -1,4 +1,4 @@
-"""Which of a site's own rows left it, to whom and how often, from the ledger of its node, which may be running."""
+"""Which of a site's own rows left it, to whom and how often, from the ledger of its node."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 def read_site(folder: Path) -> Site:
-    """Return the ledger of the node in a folder: from its status page if it is running, else from its journal."""
+    """Return the ledger of a node: from its status page if it is running, else its journal."""
     config = read_node(folder / NODE_FILE)
     try:
         data = read_row_source(config, folder, has_key=False).data_digest
@@ -76,7 +76,10 @@ def _query(folder: Path) -> list[Disclosure]:
             return msgspec.json.decode(answer, type=list[Disclosure])
     except msgspec.DecodeError:
         pass
-    why = "the node is running, and its journal is locked; its status page does not answer, or there is none"
+    why = (
+        "the node is running, and its journal is locked; "
+        "its status page does not answer, or there is none"
+    )
     raise NetworkError(f"{folder}: {why}: set status_page in node.toml, or stop the node first")
 
 

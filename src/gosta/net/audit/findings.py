@@ -1,4 +1,4 @@
-"""What verifying a network finds: for each claim whether it holds, and what is wrong or could not be checked."""
+"""What verifying a network finds: whether each claim holds, and why not."""
 
 from __future__ import annotations
 

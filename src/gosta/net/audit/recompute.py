@@ -1,7 +1,8 @@
-"""A release of private sums, computed again from the snapshots of rows and the secrets of its participants.
+"""A release of private sums, computed again from the participants' snapshots and secrets.
 
-A site's noise follows from its secret, so that with all journals in one place the total is known to the last bit. What
-the settings of today do not give, or what a journal no longer has, is not computed: then a `NetworkError` says why.
+A site's noise follows from its secret, so that with all journals in one place the total is known to
+the last bit. What the settings of today do not give, or what a journal no longer has, is not
+computed: then a `NetworkError` says why.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ STEEPEST = 0.5  # exp(STEEPEST · |noise| / standard deviation) has a mean for e
 
 
 class Recomputed(NamedTuple):
-    """The total of one round, as it is reported and as it follows from the snapshots that are here."""
+    """The total of one round, as reported and as it follows from the snapshots here."""
 
     round: Round
     total: Words | None  # as it is reported; None: no sum is so
@@ -105,7 +106,7 @@ class Release:
         return 2 if self.report.first_total else 1
 
     def is_of(self, peer: SumPeer) -> bool:
-        """Return whether the release is of a node's last epoch, so that its journal still has its statements."""
+        """Return whether the release is of a node's last epoch, whose statements it still has."""
         return peer.current.id == self.id
 
     def reported_by(self, peer: SumPeer) -> SumReport | None:
@@ -133,7 +134,10 @@ class Release:
 
     @cached_property
     def wanted_rounds(self) -> tuple[Round, ...]:
-        """What is to be added up in each round, as the settings say; only the first one if its total is none."""
+        """What is to be added up in each round, as the settings say.
+
+        Only the first one if its total is none.
+        """
         layout, total = self.source.layout, self.report.first_total
         layouts = [layout]
         has_total = layout.next_round is not None and len(total) == 8 * layout.size
@@ -172,7 +176,10 @@ class Release:
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """What was added up in each round; `NetworkError` if the settings of today do not give what is reported."""
+        """What was added up in each round.
+
+        `NetworkError` if the settings of today do not give what is reported.
+        """
         if self.differences:
             raise NetworkError(f"the settings: {self.differences[0]}")
         return self.wanted_rounds
@@ -209,7 +216,10 @@ class Release:
 
     @cached_property
     def results(self) -> list[tuple[StratumResult, tuple[float, ...] | None]]:
-        """Each result, with the value over the rows of all participants in one place; None: there is none."""
+        """Each result, with the value over the rows of all participants in one place.
+
+        None: there is none.
+        """
         x = np.concatenate([self.snapshots[name].x for name in self.report.participants])
         values = exact_values(self.rounds[-1].layout, x)
         if len(values) != len(self.report.results):
@@ -235,10 +245,11 @@ def digest(vector: bytes) -> bytes:
 
 
 def allowed_mean(noise: Noise, size: int) -> tuple[float, float]:
-    """Return the ends between which the mean of absolute values of noise lies, but once in a billion releases.
+    """Return the ends between which the mean of absolute noise lies, but once in a billion.
 
-    `size` is how many values there are. The ends are Chernoff's: P(mean ≥ c) ≤ exp(n (K(t) − tc)) for every t > 0, where
-    K(t) is the logarithm of the mean of exp(t|Z|), and likewise below. Any t gives an end; the best of some is taken.
+    `size` is how many values there are. The ends are Chernoff's: P(mean ≥ c) ≤ exp(n (K(t) − tc))
+    for every t > 0, where K(t) is the logarithm of the mean of exp(t|Z|), and likewise below. Any t
+    gives an end; the best of some is taken.
     """
     unit = max(math.sqrt(noise.variance), 2.0**-noise.bits)
     cumulant, level = _cumulant(noise, unit), math.log(2 / FALSE_ALARMS) / size
@@ -257,9 +268,12 @@ def _cumulant(noise: Noise, unit: float) -> Callable[[float], float]:
 
 
 def _laplace_law(noise: Noise) -> tuple[int, Floats]:
-    """Return the probabilities of 0, 1, 2, ..., −2, −1: those of the difference of two negative binomial numbers.
+    """Return the probabilities of 0, 1, 2, ..., −2, −1 of a total's Laplace noise.
 
-    Their index is 1 where all shares are those of the law, and larger where sites that collude add theirs.
+    They are those of the difference of two negative binomial numbers.
+
+    Their index is 1 where all shares are those of the law, and larger where sites that collude add
+    theirs.
     """
     size = 1 << math.ceil(math.log2(max(2 * noise.reach, 64)))
     a, index = math.exp(-1 / noise.scale), noise.participants / noise.shares

@@ -81,7 +81,8 @@ def load_journals(folder: Path) -> Journals:
         peers[name] = peer
         if peer.epoch == 0:
             raise NetworkError(
-                f"{name} has not started an epoch: it ended right after its start, see its log.jsonl"
+                f"{name} has not started an epoch: "
+                "it ended right after its start, see its log.jsonl"
             )
         if peer.digest != peer.source.digest:
             why = "its files changed after it stopped; restore them, or run the network again first"
@@ -123,7 +124,10 @@ def _check_visitors(journals: Journals) -> Finding:
 
 
 def _check_counts(found: Edges) -> Finding:
-    claim = "both ends of every edge count the same exchanges, with the same digest of all that was sent"
+    claim = (
+        "both ends of every edge count the same exchanges, "
+        "with the same digest of all that was sent"
+    )
     evidence = f"{numbers.count(len(found), 'edge')} with exchanges"
     return Problems(consistency.find_different_counts(found)).finding(claim, evidence)
 
@@ -149,7 +153,10 @@ def _check_receipts(found: Edges) -> Finding:
     checked = consistency.check_receipts(found)
     if not checked.signatures:
         return Finding(claim, None, "nothing is signed yet")
-    evidence = f"{checked.signatures:,} signatures over {checked.signed:,} of the {checked.exchanges:,} at either side"
+    evidence = (
+        f"{checked.signatures:,} signatures over {checked.signed:,} "
+        f"of the {checked.exchanges:,} at either side"
+    )
     unknown = [f"exchanges after the one for {pair} were deleted" for pair in checked.unknown]
     return Problems(checked.wrong, unknown).finding(claim, evidence)
 
@@ -169,7 +176,8 @@ def _check_estimates(journals: Journals) -> list[Finding]:
         errors = relative_errors(values[:, place], exact)
         tolerance, why = _tolerance([part.expected_error for part in parts])
         evidence = (
-            f"exact {numbers.number(exact.tolist())}; error {numbers.error(errors.mean())} on average, "
+            f"exact {numbers.number(exact.tolist())}; error {numbers.error(errors.mean())} on "
+            "average, "
             f"{numbers.error(errors.max())} at most; tolerance {numbers.error(tolerance)}, {why}"
         )
         subject = f" of {reports[0].statistics[k].statistic}" if reports[0].statistics else ""
@@ -179,7 +187,7 @@ def _check_estimates(journals: Journals) -> list[Finding]:
 
 
 def _tolerance(expected: Sequence[float | None]) -> tuple[float, str]:
-    """Return the relative error that estimates may have, and why, from the errors that nodes expect."""
+    """Return the relative error that estimates may have, and why, from what nodes expect."""
     known = [error for error in expected if error is not None]
     if len(known) < len(expected):
         return UNKNOWN_TOLERANCE, "too few exchanges for an expected error"
@@ -197,7 +205,7 @@ class Replay(NamedTuple):
 
 
 def replay(journals: Journals) -> Replay:
-    """Compute an epoch's exchanges again and compare final states, except of nodes that wait for a confirmation."""
+    """Compute an epoch's exchanges again, and compare the states of nodes that do not wait."""
     nodes: dict[str, Estimator] = {}
     for name, peer in journals.peers.items():
         rows = LocalRows(peer.estimator.rows.estimand)

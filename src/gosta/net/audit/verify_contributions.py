@@ -1,4 +1,4 @@
-"""Checking what the participants of a release of private sums said: joins, roster, commitments, contributions."""
+"""Checking what the participants of a release of private sums said."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FALSE_ALARMS = 1e-9  # how often random masks are said not to be random
 
 
 def check_statements(release: Release, problems: Problems) -> str:
-    """Check the signatures of all statements, that they belong together, and that masks hide and cancel."""
+    """Check that all statements are signed and belong together, and that masks hide and cancel."""
     report = release.report
     problems.unknown += release.not_here
     for name, key in zip(report.participants, report.keys, strict=True):
@@ -68,7 +68,7 @@ def _check_signatures(release: Release, peer: SumPeer, problems: Problems) -> No
 
 
 def _check_origin(release: Release, joined: Mapping[str, SumPeer], problems: Problems) -> None:
-    """Compare the list of participants with what these say, also if the site that made it takes no part."""
+    """Compare the list of participants with what these say, also if its author takes no part."""
     name = release.report.origin
     origin = release.peers.get(name)
     roster = origin.said(Roster) if origin is not None and release.is_of(origin) else None
@@ -137,7 +137,7 @@ def _check_part(
 def _check_sum(
     release: Release, number: int, vectors: Mapping[str, Words], problems: Problems
 ) -> None:
-    """Compare the sum of all contributions to a round, without their pads, with the reported total."""
+    """Compare the sum of all contributions to a round, without pads, with the reported total."""
     report, is_last = release.report, number == release.round_count
     if not is_last and release.differences:
         what = f"the total of round {number} in other units: the settings have changed"
@@ -157,7 +157,7 @@ def _check_sum(
 def _check_mask(
     release: Release, number: int, name: str, vector: Words, problems: Problems
 ) -> None:
-    """Check that what a site's contribution has beyond its sums and noise is random in each number."""
+    """Check that what a contribution has beyond sums and noise is random in each number."""
     sums, noise = release.own_sums(name, release.rounds[number - 1])
     if len(vector) != len(sums) + CHECKS:
         return  # which is wrong for another reason

@@ -1,7 +1,8 @@
 """Verifying a stopped network of private sums from the folders of its nodes.
 
-A claim holds, does not hold, or was not checked, with the reason. What is missing is never taken for right: the folder
-of a participant that is elsewhere, the journal of an epoch that is over, a file or settings that have changed.
+A claim holds, does not hold, or was not checked, with the reason. What is missing is never taken
+for right: the folder of a participant that is elsewhere, the journal of an epoch that is over, a
+file or settings that have changed.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def check_release(
 ) -> list[Finding]:
     """Return all findings about the last release that nodes report.
 
-    `incomplete` says why a site's log cannot be all that it was, `unread` why its journal could not be read, and
-    `unknown` what of the logs cannot be checked.
+    `incomplete` says why a site's log cannot be all that it was, `unread` why its journal could not
+    be read, and `unknown` what of the logs cannot be checked.
     """
     reports = [peer.report for peer in peers.values() if peer.report is not None]
     if not reports:
@@ -320,7 +321,7 @@ def _check_totals(release: Release, problems: Problems) -> str:
 
 
 def _check_rest(release: Release, found: Recomputed, problems: Problems) -> None:
-    """Check what a total has beyond the sites that are here: nothing, or sums of the other sites."""
+    """Check what a total has beyond the sites here: nothing, or sums of other sites."""
     missing, (number, layout, noise, _) = release.without_snapshot, found.round
     if found.total is None:
         problems.wrong.append(f"the total of round {number} cannot be one")
@@ -351,7 +352,8 @@ def _check_noise(release: Release, problems: Problems) -> str | None:
         mean, largest = sizes.mean().item(), sizes.max().item()
         low, high = recompute.allowed_mean(noise, len(sizes))
         found.append(
-            f"round {one.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: {low:.3g} "
+            f"round {one.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: "
+            f"{low:.3g} "
             f"to {high:.3g}), {largest:.3g} at most ({noise.reach:.3g})"
         )
         is_of_law = low <= mean <= high and largest <= noise.reach
@@ -502,13 +504,18 @@ def _why_not(release: Release, one: StratumResult, exact: tuple[float, ...] | No
     return "only its sums give it a value" if exact is None else ""
 
 
+SIGNED = "the contributions are signed by their sites, and their masks cancel in the total"
+SUMMED = (
+    "the total is the sum over the snapshots of the participants' rows, "
+    "with the noise of their secrets"
+)
 IN_BRACKETS = "the value over the participants' rows in one place lies in the bracket"
 CLAIMS: Mapping[str, Check] = {
     "all participants report the same release": _check_reports,
     "the logs tell of the release, and of the participants' contributions to it": _check_logs,
     "the sums and their noise are those of the settings": _check_settings,
-    "the contributions are signed by their sites, and their masks cancel in the total": check_statements,
-    "the total is the sum over the snapshots of the participants' rows, with the noise of their secrets": _check_totals,
+    SIGNED: check_statements,
+    SUMMED: _check_totals,
     "the noise in the total has its law": _check_noise,
     "the rows contributed are those of the sites' files": _check_files,
     "no site contributed more rows than the member list allows": _check_bounds,

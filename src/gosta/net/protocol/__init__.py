@@ -1,1 +1,4 @@
-"""The protocol between neighbours: messages, records and the state machine of one node; no sockets, clocks or files."""
+"""The protocol between neighbours: messages, records and the state machine of one node.
+
+No sockets, clocks or files.
+"""

@@ -1,4 +1,4 @@
-"""Checks of what neighbours send in exchanges: the bounds of the statistic, of the member list and of signatures."""
+"""Checks of what neighbours send in exchanges: bounds, the member list and signatures."""
 
 from __future__ import annotations
 
@@ -40,11 +40,15 @@ class Checks:
         self._ranges: list[list[float]] = kernel_ranges(estimand).tolist()
         self._verified: dict[bytes, Visitor] = {}  # by signature, as visitors return
         self._degree = estimand.mean_degree
-        # The largest number in a row, or absolute kernel value; at least 1, in case that all rows are alike.
+        # The largest number in a row, or absolute kernel value; at least 1, in case that all rows
+        # are alike.
         self._largest = max(1.0, float(abs(estimand.x).max()), estimator.largest_mean)
 
     def clip(self, payload: tuple[float, ...]) -> tuple[float, ...]:
-        """Return own numbers within the bounds; otherwise what the node was told could make others reject it."""
+        """Return own numbers within the bounds.
+
+        Otherwise what the node was told could make others reject it.
+        """
         return tuple(
             min(max(number, low), high)
             for number, (low, high) in zip(payload, self._bounds, strict=True)
@@ -53,7 +57,7 @@ class Checks:
     def check(
         self, sender: str, theirs: Contribution, seal: Seal, trust: Trust, network: str, epoch: int
     ) -> None:
-        """Raise `Rejected` unless a contribution is within the bounds of statistic, member list and signatures."""
+        """Raise `Rejected` for a contribution that cannot be, or is not signed."""
         visitor, estimator = theirs.visitor, self._estimator
         if not wire.is_valid(theirs, len(self._bounds)):
             raise Rejected("malformed", "lengths or numbers of the contribution are out of bounds")
@@ -93,10 +97,11 @@ class Checks:
             )
 
     def _check_sums(self, sender: str, payload: tuple[float, ...]) -> None:
-        """Raise `Rejected` for sums over rows that are not possible means times a possible number of rows.
+        """Raise `Rejected` for sums that are not possible means times a possible number of rows.
 
-        Both what the sender would have told a parent, with what was counted of it before, and what it would have told
-        a child, without what it has counted of this node: sums of possible sums are possible, differences need not be.
+        Both what the sender would have told a parent, with what was counted of it before, and what
+        it would have told a child, without what it has counted of this node: sums of possible sums
+        are possible, differences need not be.
         """
         estimator, growing = self._estimator, self._estimator.growing
         assert growing is not None
@@ -152,7 +157,7 @@ class Checks:
                 raise Rejected("values", detail, is_blamed=not is_possible)
 
     def _check_remembered(self, visitor: Visitor) -> None:
-        """Raise `Rejected` for a visitor that the kernel does not take together with a row that the node remembers."""
+        """Raise `Rejected` for a visitor that the kernel does not take with a known row."""
         memory, rows = self._estimator.visitor_memory, self._estimator.rows
         assert memory is not None
         for home, row in memory.remembered.items():
@@ -160,12 +165,18 @@ class Checks:
                 try:
                     values = rows.pair_values(visitor.sample[0], row)  # cached for the exchange
                 except Exception as error:  # a user's function can raise anything
-                    detail = f"the kernel of rows of {visitor.home} and {home} fails with {type(error).__name__}"
+                    detail = (
+                        f"the kernel of rows of {visitor.home} and "
+                        f"{home} fails with {type(error).__name__}"
+                    )
                     raise Rejected("visitor", detail, is_blamed=False) from None
                 self._largest = max(self._largest, *map(self._check_kernel, values))
 
     def _check_kernel(self, value: float) -> float:
-        """Return a kernel value's size; raise `Rejected` if products of such values would not be finite."""
+        """Return a kernel value's size.
+
+        Raise `Rejected` if products of such values would not be finite.
+        """
         size = abs(value)
         if not size <= max_kernel_value(self._degree):
             raise Rejected("visitor", f"kernel values of {size:.3g} are too large", is_blamed=False)
@@ -178,7 +189,7 @@ class Checks:
             raise Rejected("malformed", "lengths or numbers of the visitor are out of bounds")
 
     def _check_rows(self, sender: str, visitor: Visitor) -> None:
-        """Raise `Rejected` unless a visitor's rows are such as the kernel takes, and the same as before."""
+        """Raise `Rejected` unless the kernel takes a visitor's rows, and they are as before."""
         homes, rows, home = self._estimator.homes, self._estimator.rows, visitor.home
         if home == sender and homes.get(home, (visitor.rows, visitor.diagonal)) != (
             visitor.rows,

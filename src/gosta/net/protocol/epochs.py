@@ -1,4 +1,4 @@
-"""Epochs, as every kind of peer has them: who starts one, who follows, and what is done in steps."""
+"""Epochs, as every kind of peer has them: who starts one, who follows, and steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ class Moment(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Records to write to the journal, then messages to send; then the records are passed to the peer's `apply`."""
+    """Records to write to the journal, then messages to send.
+
+    Then the records are passed to the peer's `apply`.
+    """
 
     records: tuple[Record, ...] = ()
     messages: tuple[tuple[str, bytes], ...] = ()  # receiver, encoded message
@@ -63,7 +66,7 @@ class EpochPeer:
         return 0
 
     def may_start_epoch(self, now: float) -> bool:
-        """Return whether this node may start an epoch now: others would not follow if it did so too often."""
+        """Return whether this node may start an epoch now: others do not follow too often."""
         return self.epoch + 1 <= now / SECONDS_PER_EPOCH and self._starts.take(self.name, now)
 
     def announce(self, epoch: int, reason: str) -> Announcement:

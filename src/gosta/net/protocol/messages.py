@@ -1,4 +1,4 @@
-"""Messages between neighbours: MessagePack arrays, specified with examples in docs/reference/wire.md."""
+"""Messages between neighbours: MessagePack arrays, specified in docs/reference/wire.md."""
 
 from __future__ import annotations
 
@@ -37,19 +37,20 @@ HONEST_REASONS = ("late", "withdrawn", "row limit")  # for which the sender need
 
 
 class Rejected(Exception):  # noqa: N818 - not an error of this program
-    """A message that cannot be used, for one of REASONS; `is_blamed`: no honest node would have sent it."""
+    """A message that cannot be used, for one of REASONS.
+
+    `is_blamed`: no honest node would have sent it.
+    """
 
     def __init__(self, reason: str, detail: str = "", is_blamed: bool = True) -> None:
         super().__init__(reason)
-        self.reason, self.detail, self.is_blamed = (
-            reason,
-            detail,
-            is_blamed and reason not in HONEST_REASONS,
-        )
+        self.reason = reason
+        self.detail = detail
+        self.is_blamed = is_blamed and reason not in HONEST_REASONS
 
 
 class Seal(NamedTuple):
-    """The proof that a visitor is from its home, and the number of its trip, by which duplicates are found."""
+    """The proof that a visitor is from its home; the number of its trip shows duplicates."""
 
     trip: Count
     signature: Signature
@@ -70,7 +71,7 @@ class Announcement(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """A node's signature over everything that it and its neighbour sent each other in the exchanges of an epoch."""
+    """A node's signature over all exchanges with a neighbour in an epoch."""
 
     epoch: Count
     exchanges: Count
@@ -92,7 +93,7 @@ class Offer(Message, frozen=True, tag="offer"):
 
 
 class Accept(Message, frozen=True, tag="accept"):
-    """Accepts an offer: the sender takes part in no other exchange until it is confirmed or aborted."""
+    """Accepts an offer: until it is confirmed or aborted, the sender takes part in no other."""
 
     epoch: Count
     id: Count
@@ -107,7 +108,7 @@ class Confirm(Message, frozen=True, tag="confirm"):
 
 
 class Abort(Message, frozen=True, tag="abort"):
-    """Withdraws an offer, or answers an `accept` that came too late or was rejected: the exchange never takes place."""
+    """Says that an exchange never takes place: its offer is withdrawn, or `accept` rejected."""
 
     id: Count
     reason: Text = ""  # why the `accept` was rejected
@@ -198,7 +199,10 @@ def decode(raw: bytes) -> AnyMessage:
 
 
 def is_valid(theirs: Contribution, payload_length: int) -> bool:
-    """Return whether a contribution has the right length, and its numbers are within bounds; see `is_valid_visitor`."""
+    """Return whether a contribution has the right length, and its numbers are within bounds.
+
+    See `is_valid_visitor`.
+    """
     return (
         len(theirs.payload) == payload_length
         and _within(theirs.payload, MAX_ESTIMATE)
@@ -209,7 +213,7 @@ def is_valid(theirs: Contribution, payload_length: int) -> bool:
 
 
 def is_valid_visitor(visitor: Visitor, columns: int, sample: int, values: int) -> bool:
-    """Return whether all parts of a visitor have the right lengths, and all numbers are within bounds."""
+    """Return whether the parts of a visitor have the right lengths, and numbers within bounds."""
     return (
         0 < visitor.rows < MAX_ROWS
         and NAME_PATTERN.fullmatch(visitor.home) is not None

@@ -1,32 +1,39 @@
-"""The state machine of one node: messages in, records and messages out; no socket, no clock, no randomness.
+"""The state machine of one node: messages in, records and messages out.
 
-**Exactly-once exchanges.** An exchange swaps two visitors; applied on one side only, it would lose one visitor and
-duplicate the other. So it takes three messages:
+No socket, no clock, no randomness.
 
-- The initiator sends an *offer*. Nothing is written: it may withdraw the offer at any time, and a restart does.
-- The receiver writes the offer to its journal and *accepts* it. From then on it takes part in nothing else until it
-  knows whether the exchange took place; it may repeat the acceptance, also after a crash.
-- The initiator writes the exchange to its journal and *confirms* it, or *aborts* it if the offer was withdrawn. Asked
-  again, it gives the same answer.
+**Exactly-once exchanges.** An exchange swaps two visitors; applied on one side only, it would lose
+one visitor and duplicate the other. So it takes three messages:
 
-So both sides complete the exchange or neither does, wherever either crashes and whatever messages are lost, repeated or
-late. Only the receiver ever waits, and only for the initiator, which has sent the offer a round trip ago. If no answer
-comes, it abandons the exchange: should the initiator have completed it, the two count different numbers of exchanges
-with each other, and the next time that they try to exchange, this is found and a new epoch starts.
+- The initiator sends an *offer*. Nothing is written: it may withdraw the offer at any time, and a
+  restart does.
+- The receiver writes the offer to its journal and *accepts* it. From then on it takes part in
+  nothing else until it knows whether the exchange took place; it may repeat the acceptance, also
+  after a crash.
+- The initiator writes the exchange to its journal and *confirms* it, or *aborts* it if the offer
+  was withdrawn. Asked again, it gives the same answer.
 
-**Epochs.** In a new epoch every visitor is at home and every estimate empty. One starts when nodes join or leave, when
-rows change, and when a node lost its journal or its last records, which its neighbours detect by their counts. The node
-that starts an epoch announces it with its signature; nodes that learn of it follow. No node may start epochs often, and
-no number may be ahead of the time, so that no node can be led to a number from which there is no way back.
+So both sides complete the exchange or neither does, wherever either crashes and whatever messages
+are lost, repeated or late. Only the receiver ever waits, and only for the initiator, which has sent
+the offer a round trip ago. If no answer comes, it abandons the exchange: should the initiator have
+completed it, the two count different numbers of exchanges with each other, and the next time that
+they try to exchange, this is found and a new epoch starts.
 
-**Trust.** A visitor is signed by its home, an announcement by its origin, all contributions over an edge by both ends
-(a receipt). Whatever a neighbour sends is rejected unless it is within the bounds of the statistic, of the member list
-and of the signatures; what is within them can be false, but lasts no longer than the epoch. What a node accepts must
-never make others reject what it sends: so it keeps to the bounds itself, and takes part in exchanges whose visitor is a
-second one of its home, which only shows that the epoch is spoilt.
+**Epochs.** In a new epoch every visitor is at home and every estimate empty. One starts when nodes
+join or leave, when rows change, and when a node lost its journal or its last records, which its
+neighbours detect by their counts. The node that starts an epoch announces it with its signature;
+nodes that learn of it follow. No node may start epochs often, and no number may be ahead of the
+time, so that no node can be led to a number from which there is no way back.
 
-The state follows from the records alone: `apply` is the only method that changes it, also after a restart. Offers,
-which nobody has to remember, are the exception.
+**Trust.** A visitor is signed by its home, an announcement by its origin, all contributions over an
+edge by both ends (a receipt). Whatever a neighbour sends is rejected unless it is within the bounds
+of the statistic, of the member list and of the signatures; what is within them can be false, but
+lasts no longer than the epoch. What a node accepts must never make others reject what it sends: so
+it keeps to the bounds itself, and takes part in exchanges whose visitor is a second one of its
+home, which only shows that the epoch is spoilt.
+
+The state follows from the records alone: `apply` is the only method that changes it, also after a
+restart. Offers, which nobody has to remember, are the exception.
 """
 
 from __future__ import annotations
@@ -55,7 +62,8 @@ from gosta.net.protocol.records import (
 )
 from gosta.net.protocol.report import Readings, Report, make_report
 
-WITHDRAWN = "the site withdrew its rows"  # reason of an epoch from which on earlier estimates are not reported
+# Reason of an epoch from which on earlier estimates are not reported.
+WITHDRAWN = "the site withdrew its rows"
 CHANGED = "rows, neighbours, members or settings changed"  # reason of an epoch
 CAUSED_EPOCHS = (
     2,
@@ -68,7 +76,7 @@ class EpochSource(Protocol):
 
     @property
     def digest(self) -> str:
-        """Digest of the rows, neighbours, members and settings with which a new epoch would start."""
+        """Digest of the rows, neighbours, members and settings of a new epoch."""
 
     @property
     def data_digest(self) -> str:
@@ -170,7 +178,8 @@ class Peer(EpochPeer):
         self.receipts: dict[str, Receipt] = {}  # the last one of each neighbour
         # Of the visitors that the node holds; of its own ones at home, with their last trip.
         self.seals = [Seal(copy, b"") for copy in range(self.copies)]
-        # The last trips of each home's visitors that this node knows of; the trip modulo `copies` tells them apart.
+        # The last trips of each home's visitors that this node knows of; the trip modulo `copies`
+        # tells them apart.
         self.trips: dict[str, list[int]] = {}
         self.payloads: dict[str, tuple[float, ...]] = {}  # the last one of each neighbour
         self._seals: dict[int, bytes] = {}  # signatures of own visitors by position
@@ -189,7 +198,7 @@ class Peer(EpochPeer):
         return self.estimator.protocol.held_visitors
 
     def _last_trip(self, home: str, copy: int) -> int:
-        """Return the last trip of one of a home's visitors: at first its number, as if it had not left yet."""
+        """Return the last trip of one of a home's visitors: its number, until it has left."""
         return self.trips[home][copy] if home in self.trips else copy
 
     def exchanges_with(self, neighbour: str) -> int:
@@ -230,7 +239,8 @@ class Peer(EpochPeer):
             self._note_trip(self.name, self._next_trip(slot))
         try:
             self.estimator.exchange(partner, theirs, self.edge_share(partner))
-        except Exception as error:  # a user's function can raise anything; it must not keep the node from restarting
+        # A user's function can raise anything; it must not keep the node from restarting.
+        except Exception as error:
             self.failure = f"an exchange with {partner} cannot be computed ({type(error).__name__})"
         self.seals[slot] = seal
         if home != self.name:
@@ -250,7 +260,7 @@ class Peer(EpochPeer):
         last[trip % self.copies] = max(last[trip % self.copies], trip)
 
     def edge_share(self, neighbour: str) -> float:
-        """Return the share of this node's exchanges that are with a neighbour, estimated from those so far."""
+        """Return the share of exchanges that are with a neighbour, estimated from those so far."""
         return (self.exchanges_with(neighbour) + 1) / (
             self.estimator.exchanges + max(1, len(self.neighbours))
         )
@@ -307,7 +317,7 @@ class Peer(EpochPeer):
         return 0.0 <= now - self._entered_at < SECONDS_PER_EPOCH
 
     def _may_restart(self, neighbour: str, now: float) -> bool:
-        """Return whether to start an epoch because of a neighbour: not often, and not soon after the last one."""
+        """Return whether to start an epoch because of a neighbour: not often."""
         allowed = (
             not self._is_young(now)
             and self._causes.take(neighbour, now)
@@ -416,7 +426,10 @@ class Peer(EpochPeer):
         return self.estimator.visitors[slot].home == self.name
 
     def _departing_seal(self, to: str) -> Seal:
-        """Return the seal of the visitor that leaves in the next exchange; sign it if it is at home."""
+        """Return the seal of the visitor that leaves in the next exchange.
+
+        Sign it if it is at home.
+        """
         slot = self.estimator.leaving(to)
         if not self._is_at_home(slot):
             return self.seals[slot]
@@ -555,7 +568,7 @@ class Peer(EpochPeer):
         yield from self._doubt(sender, reason, now)
 
     def _doubt(self, sender: str, reason: str, now: float) -> Iterator[Step]:
-        """Start an epoch if a neighbour rejected this node's values: others may have spoilt them."""
+        """Start an epoch if a neighbour rejected values, which others may have spoilt."""
         if reason == "values" and self._may_restart(sender, now):
             yield self.start_epoch(f"{sender} rejected the values of {self.name}")
 
@@ -563,16 +576,15 @@ class Peer(EpochPeer):
         self.checks.check(sender, theirs, seal, self.trust, self.identity.network, self.epoch)
 
     def _find_second(self, visitor: Visitor, seal: Seal) -> str:
-        """Return how a visitor proves that its home has one too many on their way, and thus that another one is lost.
+        """Return how a visitor proves that its home has one too many, and that another is lost.
 
-        The exchange takes place all the same: the sender need not be to blame, and nodes that rejected such visitors
-        would be stuck with those that they hold. Then an epoch starts, if that is not too early.
+        The exchange takes place all the same: the sender need not be to blame, and nodes that
+        rejected such visitors would be stuck with those that they hold. Then an epoch starts, if
+        that is not too early.
         """
         home, copy, rows = visitor.home, seal.trip % self.copies, (visitor.rows, visitor.diagonal)
-        last, held = (
-            self._last_trip(home, copy),
-            zip(self.estimator.visitors, self.seals, strict=True),
-        )
+        last = self._last_trip(home, copy)
+        held = zip(self.estimator.visitors, self.seals, strict=True)
         if seal.trip < last or any(
             (one.home, own.trip % self.copies) == (home, copy) for one, own in held
         ):
@@ -592,7 +604,10 @@ class Peer(EpochPeer):
         return _encode(Snapshot(*head, *edges, *reports, *readings, self.estimator.snapshot()))
 
     def restore(self, snapshot: bytes | None, records: Sequence[Record]) -> None:
-        """Restore the state from a snapshot and the records after it; exchanges with other rows are left out."""
+        """Restore the state from a snapshot and the records after it.
+
+        Exchanges with other rows are left out.
+        """
         if snapshot is not None:
             self._load(_decode_snapshot(snapshot))
         for record in records:
@@ -600,24 +615,18 @@ class Peer(EpochPeer):
                 self.apply(record)
 
     def _load(self, saved: Snapshot) -> None:
-        self.announcement, self.digest, self.previous_report = (
-            saved.announcement,
-            saved.digest,
-            saved.previous_report,
-        )
+        self.announcement = saved.announcement
+        self.digest = saved.digest
+        self.previous_report = saved.previous_report
         if self.digest != self.source.digest:
             self.previous_report = saved.current_report
             return
-        self.accepted, self.completed, self.confirmed = (
-            saved.accepted,
-            saved.completed,
-            saved.confirmed,
-        )
+        self.accepted = saved.accepted
+        self.completed = saved.completed
+        self.confirmed = saved.confirmed
         self.transcripts, self.receipts = saved.transcripts, saved.receipts
-        self.seals, self.trips = (
-            list(saved.seals),
-            {home: list(last) for home, last in saved.trips.items()},
-        )
+        self.seals = list(saved.seals)
+        self.trips = {home: list(last) for home, last in saved.trips.items()}
         self.readings = Readings(saved.times, saved.values)
         self.estimator.restore(saved.estimator)
         self._contributions.clear()

@@ -1,4 +1,4 @@
-"""Records: the events that change a node's state, in the order in which they are written to its journal."""
+"""Records: the events that change a node's state, as they are written to its journal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EpochStarted(Record, frozen=True, tag="epoch-started"):
 
 
 class ExchangeAccepted(Record, frozen=True, tag="exchange-accepted"):
-    """The node accepted an offer, and takes part in nothing else until it is confirmed or aborted."""
+    """The node accepted an offer: until it is confirmed or aborted, it takes part in no other."""
 
     partner: str
     id: Count  # of the offer
@@ -136,7 +136,9 @@ class LogEntry(msgspec.Struct, frozen=True):
     epoch: int
     origin: str  # the node that started the epoch
     round: int  # 1, or 2 where the first one finds the edges of bins
-    reason: str  # of a suppression: which rule of the site's policy forbids it; of an agreement: whose sums it exposes
+    # Of a suppression: which rule of the site's policy forbids it; of an agreement: whose sums it
+    # exposes.
+    reason: str
     statistics: str
     columns: tuple[str, ...]
     bins: int
@@ -152,7 +154,8 @@ class LogEntry(msgspec.Struct, frozen=True):
     sent_to: tuple[str, ...]  # neighbours that were connected, which pass it on to all participants
     bytes: int  # of the contribution
     rows_per_person: int = 1  # at most
-    noise: str = ""  # what its noise follows from: contributions with the same have the same noise, paid once
+    # What its noise follows from: contributions with the same have the same noise, paid once.
+    noise: str = ""
     rows_of: float = 0.0  # when the contributed rows were read from the file, in seconds since 1970
 
     @property

@@ -71,7 +71,10 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
 def relative_distance(
     value: tuple[float, ...], other: tuple[float, ...], statistics: Sequence[PartReport] = ()
 ) -> float:
-    """Return the distance of values from others, relative to these; of several statistics, the largest one."""
+    """Return the distance of values from others, relative to these.
+
+    Of several statistics, the largest one.
+    """
     distances, start = [], 0
     for stop in accumulate(len(one.value) for one in statistics) if statistics else [len(other)]:
         own = other[start:stop]
@@ -81,7 +84,7 @@ def relative_distance(
 
 
 class Readings:
-    """A node's estimates at exponentially growing numbers of exchanges, from which it estimates its error."""
+    """A node's estimates at growing numbers of exchanges, from which it estimates its error."""
 
     def __init__(
         self, times: tuple[int, ...] = (), values: tuple[tuple[float, ...], ...] = ()
@@ -114,9 +117,12 @@ class Readings:
     def expected_error(
         self, estimator: Estimator, place: slice | None = None, rule: Rule = RULE
     ) -> float | None:
-        """Return the relative error that the last reading is expected to have; None: too few readings, or rows missing.
+        """Return the relative error that the last reading is expected to have.
 
-        `place` is that of the values of one of several statistics; without it, the largest error of all counts.
+        None: too few readings, or rows missing.
+
+        `place` is that of the values of one of several statistics; without it, the largest error of
+        all counts.
         """
         if (
             not self.times
@@ -136,7 +142,10 @@ class Readings:
 def value_of(
     estimator: Estimator, payload: tuple[float, ...] | None = None
 ) -> tuple[float, ...] | None:
-    """Return the statistic from a node's estimates, or from a neighbour's payload; None if it is not defined yet."""
+    """Return the statistic from a node's estimates, or from a neighbour's payload.
+
+    None if it is not defined yet.
+    """
     if estimator.known_rows < 2:
         return None
     told = (

@@ -27,7 +27,7 @@ class Agreed(Protocol):
 
     @property
     def sites(self) -> Mapping[str, float]:
-        """Sites whose sums may be computed from the difference of two totals, and when that was agreed to."""
+        """Sites whose sums totals may show by their difference, and when that was agreed to."""
 
     @property
     def leaves(self) -> bool:
@@ -71,10 +71,13 @@ class SumSource(Protocol):
         """Return the sums of the first round by earlier settings."""
 
     def rows_of(self, settings: bytes) -> RowSnapshot:
-        """Return the rows of the site's file by earlier settings; raise `GostaError` if it lacks a column."""
+        """Return the rows of the site's file by earlier settings.
+
+        Raise `GostaError` if it lacks a column.
+        """
 
     def counted_otherwise(self, settings: bytes) -> list[int]:
-        """Return how many rows, and people, have all values by earlier settings or by those of today only."""
+        """Return how many rows, and people, only earlier settings count, or only those of today."""
 
     def subject(self, rows: RowSnapshot) -> Subject:
         """Return what the policy has to decide about."""
@@ -90,7 +93,8 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     left_out: tuple[str, ...]  # other members
     results: tuple[StratumResult, ...]
     vector: bytes  # the total, as unsigned numbers of 64 bits
-    first_total: bytes  # of the first round, as floats of 64 bits in units of features; empty: there was one round
+    # Of the first round, as floats of 64 bits in units of features; empty: there was one round.
+    first_total: bytes
     settings: str  # fingerprint of what is computed, and how
     layout: str  # fingerprint of the sums
     bits: int  # of fractions in the total
@@ -113,8 +117,8 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
 def history_of(log: Sequence[LogEntry]) -> list[Past]:
     """Return the contributions and openings in a log, as policies look at them.
 
-    What belongs to an epoch has the time of the first of them only: it is one release. What was sent before with the
-    same noise is no other contribution.
+    What belongs to an epoch has the time of the first of them only: it is one release. What was
+    sent before with the same noise is no other contribution.
     """
     found, paid, epochs = [], set[str](), set[tuple[int, str]]()
     for one in log:
@@ -134,7 +138,10 @@ def largest_rows(trust: Trust, name: str) -> int:
 
 
 def layout_of_round(layout: Layout, first_total: bytes) -> Layout:
-    """Return the layout of the first round; of the second one, if the first one's total is given."""
+    """Return the layout of the first round.
+
+    Of the second one, if the first one's total is given.
+    """
     if not first_total:
         return layout
     return layout.following(np.frombuffer(first_total, dtype="<f8").astype(np.float64)) or layout
@@ -155,7 +162,10 @@ def make_entry(
     reason: str = "",
     noise_id: str = "",
 ) -> LogEntry:
-    """Return an entry of the log of contributions; `rows` are those of this site that are counted."""
+    """Return an entry of the log of contributions.
+
+    `rows` are those of this site that are counted.
+    """
     return LogEntry(
         time=now,
         event=event,

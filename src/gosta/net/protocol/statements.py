@@ -1,6 +1,7 @@
 """Statements of private sums: what sites sign in an epoch, and how nodes pass it on.
 
-They spread by union, and mean the same in every order: neighbours tell what they have, and a node asks for the rest.
+They spread by union, and mean the same in every order: neighbours tell what they have, and a node
+asks for the rest.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Join(Statement, frozen=True, tag="join"):
     agrees: bool  # its sums may be computed from the difference of totals with and without it
     min_cell: Count  # bins with fewer rows are merged before anything is shown
     list_serial: Count  # of the member list that the site has accepted
-    list_digest: ListDigest  # of that list, which also says what is computed: all participants have the same one
+    # Of that list, which also says what is computed: all participants have the same one.
+    list_digest: ListDigest
 
 
 class Roster(Statement, frozen=True, tag="roster"):
@@ -113,7 +115,7 @@ class Part(RoundStatement, frozen=True, tag="part"):
 
 
 class Opening(RoundStatement, frozen=True, tag="opening"):
-    """The sums of a site's masks over the halves that show who deviates, for each partner in order of their names."""
+    """A site's masks summed over the halves that show who deviates, partner by partner."""
 
     words: Annotated[bytes, Meta(max_length=8 * CHECKS * MOST_PARTNERS)]
 
@@ -189,7 +191,10 @@ class Pool:
         self._forgers: set[str] = set()
 
     def insert(self, signed: Signed, slot: Slot | None = None) -> None:
-        """Add a statement that was checked, or is this node's own; another slot than its own is for evidence."""
+        """Add a statement that was checked, or is this node's own.
+
+        Another slot than its own is for evidence.
+        """
         statement, id = read(signed), id_of(signed)
         self.statements[id], self.slots[slot or statement.slot] = signed, (id, statement)
         self._wanted.pop(id, None)
@@ -231,7 +236,7 @@ class Pool:
         return lacking
 
     def _may_ask(self, sender: str, id: bytes, now: float) -> bool:
-        """Return whether to ask for a statement: another neighbour is asked sooner than the one that did not answer."""
+        """Return whether to ask for a statement: who did not answer is asked later than others."""
         asked, then = self._wanted.get(id, ("", -inf))
         return now - then >= RETRY_SECONDS * (2 if asked == sender else 1)
 

@@ -1,7 +1,7 @@
-"""What a node of private sums knows of its epoch, and what it decides: whether to take part, with whom, and for how long.
+"""What a node of private sums knows of its epoch, and decides: whether, with whom, how long.
 
-Nothing here is written or sent: the state machine (sums.py) does that. A decision against something is a short text that
-says why; where it tells of the site's rows, only the site itself sees it.
+Nothing here is written or sent: the state machine (sums.py) does that. A decision against something
+is a short text that says why; where it tells of the site's rows, only the site itself sees it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ BACK_SECONDS = 5.0  # after a release, until a member that was not in it starts 
 # Epochs that a member starts which joins and is left out, until something changes at its site.
 MAX_BACK_EPOCHS = 2
 TOO_MANY_OPENINGS = (
-    f"{MAX_OPENINGS} totals of these members were no sums over rows, and more would show too much of "
+    f"{MAX_OPENINGS} totals of these members were no sums over rows, and more would show too much "
+    "of "
     "this site's rows; the coordinator has to leave out sites one after the other"
 )
 WASTED = "let epochs fail that had cost epsilon; to go on with it: gosta network agree FOLDER"
@@ -281,8 +282,8 @@ class SumSite(EpochPeer):
     def other_lists(self) -> list[str]:
         """Return the participants that joined with another member list than this site has now.
 
-        Their names may be those of other sites, with other bounds and settings: nobody contributes, or is blamed for
-        that, until all have the same list.
+        Their names may be those of other sites, with other bounds and settings: nobody contributes,
+        or is blamed for that, until all have the same list.
         """
         joins, digest = self.current.joins, self.trust.list_digest
         names = self.current.participants
@@ -307,7 +308,7 @@ class SumSite(EpochPeer):
 
     @property
     def _is_first_total(self) -> bool:
-        """Whether nobody who joins may be left out: it could not come later without giving its sums away."""
+        """Whether nobody who joins may be left out: coming later would give its sums away."""
         return not (self.has_noise or self.memory.companions or self.source.policy.min_sites <= 1)
 
     def _left_out_at_first(self, names: Sequence[str]) -> str:
@@ -331,7 +332,7 @@ class SumSite(EpochPeer):
         return found | {name: f"{WASTED} {name}" for name in self._wasting()}
 
     def _next_roster(self, now: Moment) -> Roster | None:
-        """Return the roster if all members answered, or those that did not need not be waited for."""
+        """Return the roster once nobody need be waited for."""
         names, waited = self._acceptable(), now.running - self._entered_at
         silent = set(self.members) - self.current.joins.keys()
         patience = self._deadline
@@ -345,9 +346,9 @@ class SumSite(EpochPeer):
         return Roster(*self.current.id, self.name, chosen)
 
     def _agreeable(self, names: list[str], stalling: Collection[str] = ()) -> list[str]:
-        """Return the participants to choose: without some that let epochs fail or do not agree, if that is allowed.
+        """Return the participants to choose: without who lets epochs fail or does not agree.
 
-        If no choice is allowed, it is all of them, so that their refusals say what is missing.
+        If no such choice is allowed, it is all of them, so that their refusals say what is missing.
         """
         if self._is_first_total:
             return names
@@ -360,12 +361,12 @@ class SumSite(EpochPeer):
         return names
 
     def _may_go_on_with(self, names: Sequence[str]) -> bool:
-        """Return whether this site's policy, and all agreements that are needed, allow a total of some members."""
+        """Return whether this site's policy and all agreements allow a total of some members."""
         is_enough = len(names) >= self._least_participants and not self._verdict_on_number(names)
         return is_enough and not self.missing_agreements(names)
 
     def _better_roster(self, now: Moment) -> list[str]:
-        """Return participants with whom this site would contribute, of an epoch in which it refused."""
+        """Return those with whom this site would contribute, of an epoch in which it refused."""
         names = self.current.participants
         if not set(names) <= self.current.joins.keys():
             return []  # after a restart they are asked for again
@@ -378,7 +379,7 @@ class SumSite(EpochPeer):
     # When another epoch starts.
 
     def stays(self, now: Moment) -> bool:
-        """Return whether this site spent epsilon in an epoch whose total may still come: then no other one starts."""
+        """Return whether this site spent epsilon in an epoch whose total may still come."""
         epoch = self.current
         is_over = self.is_complete or epoch.failure or epoch.refusals or epoch.implausible
         is_open = epoch.roster is not None and now.running - self._roster_at < self._deadline
@@ -414,7 +415,8 @@ class SumSite(EpochPeer):
     def reason_to_give_up(self, now: Moment) -> str:
         """Return why this node should start another epoch by now; empty if it should not.
 
-        All nodes find the same reason; they wait one after the other, so that one of them starts the epoch.
+        All nodes find the same reason; they wait one after the other, so that one of them starts
+        the epoch.
         """
         if self.epoch == 0 or self.is_complete:
             return ""
@@ -436,7 +438,7 @@ class SumSite(EpochPeer):
         return f"no contribution of {', '.join(missing)[:150]}"
 
     def _reason_to_go_on(self, now: Moment) -> str:
-        """Return why to start an epoch after some refused for reasons of their own, and this site need not."""
+        """Return why to start an epoch after some refused, and this site need not."""
         refusing = list(self.current.refusals)
         rest = [name for name in self.current.participants if name not in refusing]
         is_bound = self._is_first_total or self.other_lists() or self.name not in rest
@@ -446,6 +448,6 @@ class SumSite(EpochPeer):
         return f"{', '.join(refusing)[:150]} refused"
 
     def _is_turn(self, names: Sequence[str], since: float, now: Moment) -> bool:
-        """Return whether it is this node's turn to start an epoch, of some nodes, one after the other."""
+        """Return whether it is this node's turn, of some nodes that start epochs in order."""
         rank = names.index(self.name) if self.name in names else len(names)
         return now.running - since >= rank * RANK_SECONDS

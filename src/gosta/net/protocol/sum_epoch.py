@@ -1,8 +1,9 @@
-"""One epoch of private sums: the statements that a node has of it, and what follows from them, whoever has them.
+"""One epoch of private sums: the statements of it, and what follows for whoever has them.
 
-The order of what participants say is: `join`; the `roster` by the origin; in each round `commit`, and when all have
-committed, `part`; where the total cannot be one of rows, `opening`. Of more than 51 participants, `nonce` comes before
-the first `commit`. A participant that does not contribute says `refusal`.
+The order of what participants say is: `join`; the `roster` by the origin; in each round `commit`,
+and when all have committed, `part`; where the total cannot be one of rows, `opening`. Of more than
+51 participants, `nonce` comes before the first `commit`. A participant that does not contribute
+says `refusal`.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class SumEpoch:
 
     def __init__(self, network: str, name: str, announcement: Announcement, key: bytes) -> None:
         self.network, self.name, self.announcement = network, name, announcement
-        self.key = key  # this node's secret key of the epoch; empty once nothing is to be opened with it any more
+        # This node's secret key of the epoch; empty once nothing is to be opened with it any more.
+        self.key = key
         self.pool = Pool()
         self.suppressed = ""  # what this site's policy forbids
         self.failure = ""  # why a new epoch has to start
@@ -146,7 +148,7 @@ class SumEpoch:
         return next(filter(None, map(self.lacking, self.due(len(self.totals) + 1))), [])
 
     def due(self, number: int) -> list[Slot]:
-        """Return what every participant says in a round, one after the other, with an empty name."""
+        """Return what every participant says in a round, in order, with an empty name."""
         nonce = (
             [Slot("nonce", "")]
             if len(self.participants) > masks.MOST_PARTNERS + 1 and number == 1
@@ -159,7 +161,10 @@ class SumEpoch:
         return [name for name in self.participants if due._replace(home=name) not in self.slots]
 
     def keys(self) -> dict[str, bytes] | None:
-        """Return the participants' public keys; None if some are not known, or are not those of the roster."""
+        """Return the participants' public keys.
+
+        None if some are not known, or are not those of the roster.
+        """
         if self._keys is None and self.roster is not None:
             joins, ids = self.said_by_all(Join), dict(self.roster.participants)
             found = {
@@ -202,7 +207,7 @@ class SumEpoch:
                     )
 
     def is_due(self, statement: AnyStatement) -> bool:
-        """Return whether a statement can be used now: what it refers to is known, and it is of a participant."""
+        """Return whether a statement of a participant refers to what is known already."""
         if isinstance(statement, Join | Roster):
             return True
         if (
@@ -266,7 +271,7 @@ class SumEpoch:
         return masks.random_bytes(self.key, b"gosta nonce")(32)
 
     def _beacon(self) -> bytes:
-        """Return a number that no participant alone chooses, from which the partners of more than 51 follow."""
+        """Return a number that no participant chooses, for the partners of more than 51."""
         return _encode([one.value for one in self.said_by_all(Nonce).values()])
 
     def _partners(self, name: str) -> list[str]:
@@ -278,7 +283,7 @@ class SumEpoch:
         return _encode(("gosta mask", *parts))
 
     def noise_context(self, round_: Round, trust: Trust) -> bytes:
-        """Return what noise follows from: whoever takes part, with which rows, the sums and the law."""
+        """Return what noise follows from: who takes part, with which rows, the sums and the law."""
         sites = [
             Contributor(name, trust.keys.get(name, b""), self.joins[name].snapshot)
             for name in self.participants
@@ -316,7 +321,10 @@ class SumEpoch:
         return {name: statements.unpack(part.vector) for name, part in parts.items()}
 
     def add_up(self, round_: Round, trust: Trust) -> None:
-        """Add up all contributions; a total that no rows can have, or more than were declared, is none."""
+        """Add up all contributions.
+
+        A total that no rows can have, or more than were declared, is none.
+        """
         vectors = [vector[: round_.layout.size] for vector in self.vectors(round_).values()]
         exact, totals = open_totals(vectors, round_.noise)
         most = sum(largest_rows(trust, name) for name in self.participants)
@@ -326,7 +334,7 @@ class SumEpoch:
             self.implausible = round_
 
     def _bounds(self, name: str, round_: Round, trust: Trust) -> tuple[int, int]:
-        """Return how small and how large a participant's sum over a half with a pad can be, in grid units."""
+        """Return the least and largest sum over a half with a pad, in grid units."""
         rows, layout, noise = largest_rows(trust, name), round_.layout, round_.noise
         reach = noise.reach * math.sqrt(layout.size) + PAD_REACH * round_.pads.scale
         ends = -reach, rows * layout.features_per_row + reach
@@ -334,12 +342,12 @@ class SumEpoch:
         return low, min(high, deviations.LARGEST_SUM)
 
     def _halves(self, round_: Round) -> Booleans:
-        """Return the halves, which follow from all contributions: nobody can choose them after it has committed."""
+        """Return the halves, which follow from all contributions: nobody can choose them."""
         content = b"".join(statements.pack(vector) for vector in self.vectors(round_).values())
         return deviations.choose_halves(hashlib.sha256(content).digest(), round_.layout.size)
 
     def open_masks(self, round_: Round) -> bytes:
-        """Return the sums of this site's masks over the halves that show who deviates, as its opening has them."""
+        """Return this site's masks summed over the halves that show who deviates."""
         own, halves = self._masks(round_), self._halves(round_)
         return statements.pack(
             np.concatenate([deviations.add_up(own[partner], halves) for partner in sorted(own)])

@@ -1,4 +1,4 @@
-"""What a site remembers of earlier epochs of private sums, and what follows from it for the next contribution."""
+"""What a site remembers of earlier epochs of private sums, and what follows for the next."""
 
 from __future__ import annotations
 
@@ -86,7 +86,10 @@ class Memory(msgspec.Struct, array_like=True):
         return Choice(last, reason) if reason else Choice(new)
 
     def _why_not_replaced(self, source: SumSource) -> str:
-        """Return why the rows of the file may not follow earlier contributions; empty if they may."""
+        """Return why the rows of the file may not follow earlier contributions.
+
+        Empty if they may.
+        """
         known = dict[tuple[bytes, bytes], dict[str, bytes]]()
         for one in self.contributed:
             about = one.settings, one.first_total
@@ -101,13 +104,13 @@ class Memory(msgspec.Struct, array_like=True):
         return ""
 
     def tag_of(self, rows: RowSnapshot) -> bytes:
-        """Return what this site says of the rows that it contributes: another value whenever these change."""
+        """Return what this site says of its rows: another value whenever these change."""
         return masks.random_bytes(self.secret, rows.digest)(TAG_BYTES)
 
     def missing_agreements(
         self, source: SumSource, name: str, joins: Mapping[str, Join], participants: Sequence[str]
     ) -> tuple[str, ...]:
-        """Return the sites whose sums could be computed after one more total, and that have not agreed to it."""
+        """Return the sites that have not agreed to what one more total would show of them."""
         if source.policy.min_sites <= 1:  # then a total of one site may be known, too
             return ()
         roster = {source.trust.keys.get(one, b""): one for one in participants}
@@ -123,7 +126,10 @@ class Memory(msgspec.Struct, array_like=True):
     def _has_agreed(
         self, source: SumSource, own_name: str, joins: Mapping[str, Join], key: bytes, name: str
     ) -> bool:
-        """Return whether a site agrees, by its own word if it is there; else by its last one, or by this site's."""
+        """Return whether a site agrees, by its own word if it is there.
+
+        Else by its last one, or by this site's.
+        """
         agreed, join = source.agreed.sites, joins.get(name)
         if name == own_name:
             return name in agreed
@@ -134,7 +140,10 @@ class Memory(msgspec.Struct, array_like=True):
         return key in self.agreeing or agreed.get(name, -inf) > last
 
     def deviants(self, list_serial: int) -> dict[str, str]:
-        """Return the sites that deviated since this member list, and how; another list keeps them on purpose."""
+        """Return the sites that deviated since this member list, and how.
+
+        Another list keeps them on purpose.
+        """
         found = self.deviating.items()
         return {name: one.what for name, one in found if one.list_serial == list_serial}
 
@@ -145,7 +154,10 @@ class Memory(msgspec.Struct, array_like=True):
 
 
 def _why_not_after(earlier: Contributed, blocks: Mapping[str, bytes], source: SumSource) -> str:
-    """Return why rows may not follow an earlier contribution; `blocks` are their digests in its sums."""
+    """Return why rows may not follow an earlier contribution.
+
+    `blocks` are their digests in its sums.
+    """
     if any(name.endswith(ROWS) and name not in blocks for name in earlier.blocks):
         return f"{NOT_COMPARED}: its settings have changed"
     common = [(old, blocks[name]) for name, old in earlier.blocks.items() if name in blocks]

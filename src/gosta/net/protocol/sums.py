@@ -1,33 +1,39 @@
-"""The state machine of a node that contributes to private sums: messages in, records and messages out.
+"""The state machine of a node of private sums: messages in, records and messages out.
 
-**An epoch.** Every member *joins* with a new public key, or says that it does not take part. The node that started the
-epoch then fixes the *roster*: all that joined, once everybody answered or the deadline passed. Each participant adds
-masks to its sums that cancel in the total of all participants. It first *commits* to the result, by a digest; when all
-have, it shows its *part*. So nobody can choose its part by those of others. Where edges of bins are to be found first,
-there are two such rounds. When all parts are in, their total is the total of the sums.
+**An epoch.** Every member *joins* with a new public key, or says that it does not take part. The
+node that started the epoch then fixes the *roster*: all that joined, once everybody answered or the
+deadline passed. Each participant adds masks to its sums that cancel in the total of all
+participants. It first *commits* to the result, by a digest; when all have, it shows its *part*. So
+nobody can choose its part by those of others. Where edges of bins are to be found first, there are
+two such rounds. When all parts are in, their total is the total of the sums.
 
-**Spreading.** All of this are signed statements (statements.py). A node passes on every statement of the epoch: it
-tells neighbours which ones it has, and they ask for those that they lack. Statements mean the same whatever their order
-and however often they come, so nothing has to arrive exactly once, and a node knows when it has all.
+**Spreading.** All of this are signed statements (statements.py). A node passes on every statement
+of the epoch: it tells neighbours which ones it has, and they ask for those that they lack.
+Statements mean the same whatever their order and however often they come, so nothing has to arrive
+exactly once, and a node knows when it has all.
 
-**One part.** A key serves one epoch, and a node signs one part for each epoch and round: it is in the journal before it
-is sent, together with its entry in the log, and is sent again after a crash. Masks are thus never used for two
-different vectors; not even by a node that lost its journal, since it also lost the key.
+**One part.** A key serves one epoch, and a node signs one part for each epoch and round: it is in
+the journal before it is sent, together with its entry in the log, and is sent again after a crash.
+Masks are thus never used for two different vectors; not even by a node that lost its journal, since
+it also lost the key.
 
-**What was sent is released.** Any participant may keep its own part back, and then knows the total alone. So a part
-that was sent counts as known to all participants, whatever became of the epoch: for the rows that a site contributes
-(snapshots.py), for the sites whose sums follow from several totals (companions.py), and for the budget. Noise follows
-from a secret of the site, the snapshots of all participants and the law of the noise: an epoch that is repeated has the
-same noise, and costs nothing again. (Noise that followed from the site's own snapshot alone would be the same in two
-totals between which another site's rows changed: the difference would show these with that site's noise only.)
+**What was sent is released.** Any participant may keep its own part back, and then knows the total
+alone. So a part that was sent counts as known to all participants, whatever became of the epoch:
+for the rows that a site contributes (snapshots.py), for the sites whose sums follow from several
+totals (companions.py), and for the budget. Noise follows from a secret of the site, the snapshots
+of all participants and the law of the noise: an epoch that is repeated has the same noise, and
+costs nothing again. (Noise that followed from the site's own snapshot alone would be the same in
+two totals between which another site's rows changed: the difference would show these with that
+site's noise only.)
 
-**Failures.** A participant that is silent is waited for until the deadline; then another epoch starts. A participant
-whose policy forbids the total refuses before anybody has shown a part. A total that no rows can have is not reported;
-then all sites open what shows who deviates (deviations.py). A site that provably deviates, also by signing two
-different statements where one is due, is left out.
+**Failures.** A participant that is silent is waited for until the deadline; then another epoch
+starts. A participant whose policy forbids the total refuses before anybody has shown a part. A
+total that no rows can have is not reported; then all sites open what shows who deviates
+(deviations.py). A site that provably deviates, also by signing two different statements where one
+is due, is left out.
 
-The state follows from the records, except for statements of others, which a node asks for again after a restart. What a
-node decides, and why, is in sum_decisions.py.
+The state follows from the records, except for statements of others, which a node asks for again
+after a restart. What a node decides, and why, is in sum_decisions.py.
 """
 
 from __future__ import annotations
@@ -174,7 +180,10 @@ class SumPeer(SumSite):
         return Step((record,), event="epochs")
 
     def _follow(self, sender: str, announcement: Announcement, now: Moment) -> Iterator[Step]:
-        """Follow a neighbour to a later epoch; of two with one number, that of the lower name counts."""
+        """Follow a neighbour to a later epoch.
+
+        Of two with one number, that of the lower name counts.
+        """
         epoch, origin = announcement.epoch_id
         is_lower = 0 < epoch == self.epoch and origin < self.announcement.origin
         if (epoch > self.epoch or is_lower) and not self.stays(now):
@@ -182,10 +191,12 @@ class SumPeer(SumSite):
             yield self._enter(announcement, self.blame(now))
 
     def blame(self, now: Moment) -> tuple[str, ...]:
-        """Count the participants that let the epoch fail, before the next one; leave out those that do so again.
+        """Count the participants that let the epoch fail, before the next one.
 
-        Returns those that wasted epsilon that this site had spent for the epoch: who refused, whose contribution is
-        missing at the deadline, or who signed two different statements.
+        Leave out those that do so again.
+
+        Returns those that wasted epsilon that this site had spent for the epoch: who refused, whose
+        contribution is missing at the deadline, or who signed two different statements.
         """
         if self.current.roster is None or self.is_complete or self.other_lists():
             return ()
@@ -209,7 +220,7 @@ class SumPeer(SumSite):
         self.memory.wasted = {}
 
     def may_come_back(self) -> bool:
-        """Return whether a node that is left out may start an epoch, and count that: it may be left out again."""
+        """Return whether a node that is left out may start an epoch, and count that."""
         self._back_epochs += 1
         return self._back_epochs <= MAX_BACK_EPOCHS
 
@@ -336,7 +347,7 @@ class SumPeer(SumSite):
             self.current.insert(signed)
 
     def _on_second(self, signed: Signed, statement: AnyStatement, now: Moment) -> None:
-        """Note that a site signed two different statements where one is due, which spoils the epoch.
+        """Note that a site signed two statements where one is due, which spoils the epoch.
 
         The second one is passed on, so that all nodes see it.
         """
@@ -362,7 +373,9 @@ class SumPeer(SumSite):
     # What this node does by itself.
 
     def advance(self, now: Moment, connected: Collection[str] = ()) -> Iterator[Step]:
-        """Yield what this node can do next; each step is to be carried out before the next one is requested.
+        """Yield what this node can do next.
+
+        Each step is to be carried out before the next one is requested.
 
         `connected` are the neighbours to which a message goes now.
         """
@@ -526,7 +539,10 @@ class SumPeer(SumSite):
     # Totals.
 
     def _open(self, round_: Round, now: Moment) -> Iterator[Step]:
-        """Open the sums of masks over halves of the vector; when all have, find out who deviates."""
+        """Open the sums of masks over halves of the vector.
+
+        When all have, find out who deviates.
+        """
         epoch, slot = self.current, Slot("opening", self.name, round_.number)
         is_said = self.name not in epoch.participants or slot in self.slots
         if not is_said and not epoch.refusals:

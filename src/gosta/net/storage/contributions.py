@@ -1,7 +1,10 @@
-"""The log of contributions to private sums: what left this site. Entries are only ever added, and form a hash chain.
+"""The log of contributions to private sums: what left this site.
 
-The hash of an entry is SHA-256 of the hash before it, 32 zero bytes for the first, and of the entry's JSON. Whoever has
-noted the last hash finds every later change of an entry before it, and every entry that was removed.
+Entries are only ever added, and form a hash chain.
+
+The hash of an entry is SHA-256 of the hash before it, 32 zero bytes for the first, and of the
+entry's JSON. Whoever has noted the last hash finds every later change of an entry before it, and
+every entry that was removed.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from gosta.net.protocol.records import LogEntry
 from gosta.runtime.files import write_atomically
 
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS contributions (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS contributions (
+    number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash BLOB NOT NULL
+);
 """
 FIRST_HASH = bytes(32)
 MAX_HEAD_BYTES = 1000
@@ -43,7 +48,7 @@ class Logged(NamedTuple):
             ) from None
 
     def line(self) -> str:
-        """Return the entry as a line of JSON: its number, its text as it was hashed, and the hash."""
+        """Return the entry as a line of JSON, with its text as it was hashed."""
         return f'{{"number":{self.number},"hash":"{self.hash.hex()}","entry":{self.text}}}'
 
 
@@ -100,13 +105,16 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_head(path: Path, log: Sequence[Logged]) -> None:
-    """Note the last entry of a log outside the journal, so that an older copy of the journal is recognised."""
+    """Note a log's last entry outside the journal, so that an older journal is recognised."""
     hash = log[-1].hash if log else FIRST_HASH
     write_atomically(path, msgspec.json.encode(Head(len(log), hash.hex())), mode=0o600)
 
 
 def find_lost(path: Path, log: Sequence[Logged]) -> str:
-    """Return why a log cannot be the site's last one, as the file that `write_head` writes says; empty if it can."""
+    """Return why a log cannot be the site's last one, as the file that `write_head` writes says.
+
+    Empty if it can.
+    """
     try:
         head = msgspec.json.decode(path.read_bytes()[:MAX_HEAD_BYTES], type=Head)
     except FileNotFoundError:

@@ -1,8 +1,9 @@
-"""Finding damaged bytes of a journal: checksums of its rows, and a check of SQLite's write-ahead log.
+"""Finding damaged bytes of a journal: checksums of rows, and SQLite's write-ahead log.
 
-SQLite itself leaves out a damaged part of the log without a word. The log is a header and frames, each with a page of
-the database. A frame has the salts of the header and a checksum over itself and all frames before it. SQLite reads the
-frames up to the first one that is not valid; frames after it that have the header's salts were written, and are lost.
+SQLite itself leaves out a damaged part of the log without a word. The log is a header and frames,
+each with a page of the database. A frame has the salts of the header and a checksum over itself and
+all frames before it. SQLite reads the frames up to the first one that is not valid; frames after it
+that have the header's salts were written, and are lost.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ def checksum(number: int, kind: str, body: bytes) -> bytes:
 def is_intact(path: Path) -> bool:
     """Return whether a write-ahead log has no damaged frame.
 
-    A process that is killed can leave a frame's header without its page at the end, and nothing is lost by that. Where
-    it was writing over frames of an earlier log, this cannot be told from damage.
+    A process that is killed can leave a frame's header without its page at the end, and nothing is
+    lost by that. Where it was writing over frames of an earlier log, this cannot be told from
+    damage.
     """
     content = np.frombuffer(path.read_bytes(), np.uint8)
     if not content.size:
@@ -70,8 +72,8 @@ def is_intact(path: Path) -> bool:
 def _continue_checksum(state: tuple[int, int], words: Words) -> tuple[int, int]:
     """Continue a checksum (a, b): a += word + b; b += next word + a; and so on, modulo 2 ** 32.
 
-    Each of these sums is a word and the two sums before it. So the last two are sums of all words, each multiplied by
-    a Fibonacci number; the state is as two words before the first one.
+    Each of these sums is a word and the two sums before it. So the last two are sums of all words,
+    each multiplied by a Fibonacci number; the state is as two words before the first one.
     """
     before = np.array([state[0], (state[1] - state[0]) % 2**32], np.uint32)
     whole = np.concatenate([before, words.astype(np.uint32)])

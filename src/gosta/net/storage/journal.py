@@ -1,8 +1,9 @@
-"""The journal of a node: its records in order, and from time to time a snapshot of its state, in SQLite.
+"""The journal of a node: its records in order, and snapshots of its state, in SQLite.
 
-A record is written before any message that follows from it is sent. The state of a node follows from its records alone,
-so a node that was killed restores the snapshot, applies the records after it and continues. Everything that is read has
-a checksum; SQLite's own structure and its write-ahead log are checked when the journal is opened.
+A record is written before any message that follows from it is sent. The state of a node follows
+from its records alone, so a node that was killed restores the snapshot, applies the records after
+it and continues. Everything that is read has a checksum; SQLite's own structure and its write-ahead
+log are checked when the journal is opened.
 """
 
 from __future__ import annotations
@@ -44,16 +45,23 @@ RECEIPT = tag_of(ReceiptReceived)
 EXCHANGES = tag_of(ExchangeCompleted), tag_of(ExchangeConfirmed)  # one at either side
 
 SCHEMA = f"""
-CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL);
-CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL,
-    checksum BLOB NOT NULL);
-CREATE TABLE node (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, boot_id TEXT NOT NULL,
-    checksum BLOB NOT NULL);
+CREATE TABLE records (
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL
+);
+CREATE TABLE snapshot (
+    one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, body BLOB NOT NULL,
+    checksum BLOB NOT NULL
+);
+CREATE TABLE node (
+    one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, boot_id TEXT NOT NULL,
+    checksum BLOB NOT NULL
+);
 CREATE TABLE probe (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL);
 {ledger.SCHEMA}"""
 INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
 LAST_START = f"SELECT max(number) FROM records WHERE kind = '{STARTED}'"
-# What reading a damaged file can raise; `checksum` fails with a value of another type than it was written with.
+# What reading a damaged file can raise; `checksum` fails with a value of another type than it was
+# written with.
 DAMAGE = (
     sqlite3.Error,
     msgspec.MsgspecError,
@@ -100,7 +108,10 @@ class Retention:
         self._exchanges += exchanges
 
     def expire(self, last_number: int) -> tuple[int, int, list[int]]:
-        """End a stretch; return up to which number records can go, the one that stays, and receipts that can go."""
+        """End a stretch.
+
+        Return up to which number records can go, the one that stays, and receipts that can go.
+        """
         self.add_stretch(last_number, self._new_exchanges)
         self._new_exchanges = 0
         while self._stretches and self._exchanges - self._stretches[0][1] >= self._keep_exchanges:
@@ -138,7 +149,10 @@ class Journal:
     # Opening.
 
     def _check_log(self) -> bool:
-        """Return whether the write-ahead log is complete; to be called first, since SQLite repairs or deletes it."""
+        """Return whether the write-ahead log is complete.
+
+        To be called first, since SQLite repairs or deletes it.
+        """
         if self.path == ":memory:" or not Path(self.path).exists():
             return True
         if not Path(self.path).stat().st_size:
@@ -169,7 +183,10 @@ class Journal:
         if found == 0 and not self._read_only:
             self._db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
         elif found != FORMAT:
-            hint = "run the version that wrote it, or move it away, and the node starts anew with a new epoch"
+            hint = (
+                "run the version that wrote it, or move it away, "
+                "and the node starts anew with a new epoch"
+            )
             formats = f"has format {found}, and this version of gosta reads format {FORMAT}"
             raise NetworkError(f"journal {self.path} {formats}: {hint}")
         (problem,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
@@ -186,17 +203,23 @@ class Journal:
                 ledger.add(self._shown, entry)
             ledger.read(self._db)
         elif self._may_lack_records():
-            missing = "its last records are missing, as its write-ahead log is damaged, ends early or is not there"
+            missing = (
+                "its last records are missing, as its write-ahead "
+                "log is damaged, ends early or is not there"
+            )
             raise NetworkError(
                 f"journal {self.path}: {missing}; start the node, and it starts a new epoch"
             )
 
     def _count_records(self) -> None:
-        """Count what is there, once, so that records can be deleted later without searching for them."""
+        """Count what is there, so that records can be deleted later without a search."""
         for number, kind, _ in self._rows("kind IN (?, ?)", STARTED, RECEIPT):
             self._retention.add(number, kind)
         counted = f"kind IN {EXCHANGES} AND number > coalesce(({LAST_START}), 0)"
-        stretches = f"SELECT max(number), count(*) FROM records WHERE {counted} GROUP BY number / {STRETCH_RECORDS}"
+        stretches = (
+            "SELECT max(number), count(*) FROM records WHERE "
+            f"{counted} GROUP BY number / {STRETCH_RECORDS}"
+        )
         for last_number, exchanges in self._db.execute(stretches):
             self._retention.add_stretch(last_number, exchanges)
 
@@ -212,7 +235,8 @@ class Journal:
         reason = str(error)
         if isinstance(error, sqlite3.OperationalError) and "locked" in reason:
             return NetworkError(
-                f"journal {self.path} is in use by a process that runs this node; stop that one first"
+                f"journal {self.path} is in use by a process that runs this node; "
+                "stop that one first"
             )
         if isinstance(error, OSError) or "unable to open" in reason:
             return NetworkError(
@@ -220,7 +244,10 @@ class Journal:
             )
         # A disk I/O error, or a full disk.
         if isinstance(error, sqlite3.OperationalError) and "disk" in reason:
-            hint = "free space on its disk, or repair the disk; the journal itself is not damaged by that"
+            hint = (
+                "free space on its disk, or repair the disk; "
+                "the journal itself is not damaged by that"
+            )
             return NetworkError(f"journal {self.path} cannot be used: {reason}; {hint}")
         hint = "move it away: the node then starts anew, and the network starts a new epoch"
         return NetworkError(f"journal {self.path} is damaged: {reason}; {hint}")
@@ -243,13 +270,14 @@ class Journal:
         """Make this the journal of a node; raise `NetworkError` if it is another node's."""
         if self._owner is not None and self._owner[0] != name:
             raise NetworkError(
-                f"journal {self.path} is that of {self._owner[0]}, not of {name}; use another folder"
+                f"journal {self.path} is that of {self._owner[0]}, "
+                f"not of {name}; use another folder"
             )
         if self._owner is None and not self._read_only:
             self._write_owner(name, "")
 
     def may_be_truncated(self, boot_id: str) -> bool:
-        """Return whether records may be missing: part of the log, or what a reboot lost because it is not durable."""
+        """Return whether records may be missing: part of the log, or what a reboot lost."""
         last = "" if self._owner is None else self._owner[1]
         return self._may_lack_records() or (not self._durable and last not in ("", boot_id))
 
@@ -271,7 +299,10 @@ class Journal:
     def append(
         self, new: Sequence[Record], shown: Sequence[Shown] = (), entries: Sequence[LogEntry] = ()
     ) -> None:
-        """Write records, which own rows are sent together with them, and entries of the log; all or none."""
+        """Write records, which own rows are sent together with them, and entries of the log.
+
+        All or none.
+        """
         number, rows = self.last_number, []
         for record in new:
             number += 1
@@ -305,7 +336,10 @@ class Journal:
             ledger.add(self._shown, one)
 
     def save_snapshot(self, snapshot: bytes) -> None:
-        """Save the state after all records so far; delete those that neither verify nor replay need."""
+        """Save the state after all records so far.
+
+        Delete those that neither verify nor replay need.
+        """
         last = self.last_number
         boundary, kept, receipts = self._retention.expire(last)
         with self._transaction():
@@ -322,7 +356,10 @@ class Journal:
             self._empty_log()  # it still has what was deleted
 
     def probe(self) -> None:
-        """Write and delete something, to find out whether that is possible again; raise `sqlite3.Error` if not."""
+        """Write and delete something, to find out whether that is possible again.
+
+        Raise `sqlite3.Error` if not.
+        """
         self._db.execute("REPLACE INTO probe VALUES (1, zeroblob(?))", (PROBE_BYTES,))
         self._db.execute("DELETE FROM probe")
         self._empty_log()  # of writes that failed halfway
@@ -359,10 +396,11 @@ class Journal:
             return snapshot, found
 
     def load_epoch(self) -> tuple[EpochStarted | None, list[Record]]:
-        """Return the start of the last epoch, and the records of its exchanges as far as they are kept."""
+        """Return the start of the last epoch, and those records of its exchanges that are kept."""
         with self._reporting_damage():
             start = self._db.execute(LAST_START).fetchone()[0] or 0
-            # All kinds are read, since the kind of a damaged record may be another one than that which was written.
+            # All kinds are read, since the kind of a damaged record may be another one than that
+            # which was written.
             found = [
                 records.decode(body)
                 for _, kind, body in self._rows("number >= ?", start)
@@ -380,7 +418,10 @@ class Journal:
             return sorted(found.values(), key=lambda one: one.first_time)
 
     def contributions(self) -> list[Logged]:
-        """Return the log of contributions to private sums; `contributions.find_break` checks its chain."""
+        """Return the log of contributions to private sums.
+
+        `contributions.find_break` checks its chain.
+        """
         with self._reporting_damage():
             return contributions.read(self._db)
 

@@ -1,4 +1,4 @@
-"""The ledger of disclosures: which of a node's own rows were sent to which neighbour, and how often."""
+"""The ledger of disclosures: which own rows were sent to which neighbour, and how often."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import msgspec
 from gosta.net.storage.damage import checksum
 
 SCHEMA = """
-CREATE TABLE ledger (data TEXT NOT NULL, neighbour TEXT NOT NULL, first_row INTEGER NOT NULL, rows INTEGER NOT NULL,
-    total INTEGER NOT NULL, times INTEGER NOT NULL, first_time REAL NOT NULL, last_time REAL NOT NULL,
-    checksum BLOB NOT NULL, PRIMARY KEY (data, neighbour, first_row, rows)) WITHOUT ROWID;
+CREATE TABLE ledger (
+    data TEXT NOT NULL, neighbour TEXT NOT NULL, first_row INTEGER NOT NULL, rows INTEGER NOT NULL,
+    total INTEGER NOT NULL, times INTEGER NOT NULL,
+    first_time REAL NOT NULL, last_time REAL NOT NULL, checksum BLOB NOT NULL,
+    PRIMARY KEY (data, neighbour, first_row, rows)
+) WITHOUT ROWID;
 """
 KIND = "rows-shown"  # of entries among the records, which a snapshot moves to the ledger
 
