@@ -23,10 +23,11 @@ from gosta.errors import NetworkError
 from gosta.net.config import NodeConfig, NodeSettings, Task, read_node
 from gosta.net.deploy import plan, supervisor
 from gosta.net.deploy.network import Network
-from gosta.net.deploy.query import View, all_within, query_status, spread
+from gosta.net.deploy.query import View, all_within, query_status
 from gosta.net.node import lock
 from gosta.net.node.status import Status
 from gosta.net.watch import overview
+from gosta.net.watch.overview import spread
 
 FAKE_NODE = Path(__file__).parents[1] / "support" / "fake_node.py"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
-import math
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -15,14 +14,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from gosta.errors import GostaError, InputError
+from gosta.errors import GostaError, InputError, NetworkError
 from gosta.net.addresses import parse
 from gosta.net.config import JOURNAL_FILE, LOCK_FILE, NETWORK_FILE, NODE_FILE, NodeConfig
 from gosta.net.deploy.network import Network, is_network, task_of
 from gosta.net.deploy.node_folder import NodeFolder
-from gosta.net.node.restore import status_from_journal
-from gosta.net.node.status import Status
-from gosta.net.protocol.report import relative_distance
+from gosta.net.node import lock
+from gosta.net.node.restore import load_peer
+from gosta.net.node.status import Neighbour, Status, make_status
 
 TIMEOUT_SECONDS = 2.0
 MAX_RESPONSE_BYTES = 1 << 22  # a status with 30,000 neighbours
@@ -73,6 +72,19 @@ def fetch(config: NodeConfig, path: str, max_bytes: int) -> bytes | None:
             return connection.getresponse().read(max_bytes)
     except (OSError, http.client.HTTPException, InputError):
         return None
+
+
+def status_from_journal(folder: Path) -> Status:
+    """Return the last status of a node that is not running."""
+    if lock.is_running(folder):
+        why = "the node is running but does not answer, or has no status_page in node.toml"
+        raise NetworkError(f"{folder}: {why}")
+    config, peer, journal = load_peer(folder)
+    with contextlib.closing(journal):
+        neighbours = tuple(
+            Neighbour(name, exchanges=peer.exchanges_with(name)) for name in config.neighbours
+        )
+        return make_status(config, peer, neighbours, state="stopped")
 
 
 def read_status(folder: Path) -> Status:
@@ -179,19 +191,6 @@ class Poller:
         modified = path.stat().st_mtime_ns if path.exists() else 0
         before, self._modified[path] = self._modified.get(path), modified
         return modified != before
-
-
-def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None:
-    """Return the mean of the nodes' estimates and the largest relative distance from it.
-
-    None if a node has no estimate.
-    """
-    estimates = [status.estimate for status in statuses if status.estimate]
-    if not estimates or len(estimates) < len(statuses) or len(set(map(len, estimates))) > 1:
-        return None
-    mean = tuple(math.fsum(parts) / len(estimates) for parts in zip(*estimates, strict=True))
-    titles = statuses[0].statistics
-    return mean, max(relative_distance(estimate, mean, titles) for estimate in estimates)
 
 
 def all_within(statuses: Sequence[Status], error: float) -> bool:

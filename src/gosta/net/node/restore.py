@@ -1,8 +1,7 @@
-"""Restoring a node, or its status, from the files in its folder."""
+"""Restoring the peer of a node from the files in its folder."""
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import overload
 
@@ -10,9 +9,7 @@ import msgspec
 
 from gosta.errors import NetworkError
 from gosta.net.config import JOURNAL_FILE, NODE_FILE, NodeConfig, read_node
-from gosta.net.node import lock
 from gosta.net.node.source import RowSource, Source, SumSource, read_source
-from gosta.net.node.status import Neighbour, Status, make_status
 from gosta.net.protocol.epochs import Identity
 from gosta.net.protocol.peer import Peer
 from gosta.net.protocol.sums import SumPeer
@@ -60,16 +57,3 @@ def load_peer(folder: Path) -> tuple[NodeConfig, Peer | SumPeer, Journal]:
     except BaseException:
         journal.close()
         raise
-
-
-def status_from_journal(folder: Path) -> Status:
-    """Return the last status of a node that is not running."""
-    if lock.is_running(folder):
-        why = "the node is running but does not answer, or has no status_page in node.toml"
-        raise NetworkError(f"{folder}: {why}")
-    config, peer, journal = load_peer(folder)
-    with contextlib.closing(journal):
-        neighbours = tuple(
-            Neighbour(name, exchanges=peer.exchanges_with(name)) for name in config.neighbours
-        )
-        return make_status(config, peer, neighbours, state="stopped")

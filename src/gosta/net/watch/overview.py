@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import shutil
@@ -9,17 +10,21 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gosta.errors import shorten
 from gosta.net.deploy.network import is_network
-from gosta.net.deploy.query import View, spread
 from gosta.net.node import status_text
 from gosta.net.node.status import Status
 from gosta.net.node.status_text import CERTAIN, GOOD_STATES
+from gosta.net.protocol.report import relative_distance
 from gosta.sketches.results import StratumResult
 from gosta.views import numbers, terminal
+
+if TYPE_CHECKING:
+    from gosta.net.deploy.query import View
 
 COMMON_HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch")
 ESTIMATE_HEADING = ("estimate", "interval", "error", "difference")
@@ -243,6 +248,19 @@ def summary(views: Sequence[View], elapsed_seconds: float | None = None) -> str:
     distance = f"nodes differ from it by at most {numbers.error(difference)}{after}"
     least = status_text.coverage(min(statuses, key=lambda status: status.sites_seen))
     return f"mean estimate {shown}, {distance}: {problems or agree}\nover {least}"
+
+
+def spread(statuses: Sequence[Status]) -> tuple[tuple[float, ...], float] | None:
+    """Return the mean of the nodes' estimates and the largest relative distance from it.
+
+    Returns None if a node has no estimate.
+    """
+    estimates = [status.estimate for status in statuses if status.estimate]
+    if not estimates or len(estimates) < len(statuses) or len(set(map(len, estimates))) > 1:
+        return None
+    mean = tuple(math.fsum(parts) / len(estimates) for parts in zip(*estimates, strict=True))
+    statistics = statuses[0].statistics
+    return mean, max(relative_distance(estimate, mean, statistics) for estimate in estimates)
 
 
 def _sums_summary(nodes: int, statuses: Sequence[Status], after: str, problems: str) -> str:

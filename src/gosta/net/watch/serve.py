@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import msgspec
@@ -17,11 +18,13 @@ import msgspec
 from gosta.errors import InputError
 from gosta.net.config import NetworkConfig
 from gosta.net.deploy.network import Network
-from gosta.net.deploy.query import Poller, View
 from gosta.net.watch.source import NetworkSource
 from gosta.pages.feed import Feed
 from gosta.pages.server import make_server, serving
 from gosta.runtime.http import TEXT, Events, Response
+
+if TYPE_CHECKING:
+    from gosta.net.deploy.query import Poller, View
 
 POLL_SECONDS = 1.0  # between two queries of all nodes while a browser shows them
 IDLE_SECONDS = 10.0  # while none does

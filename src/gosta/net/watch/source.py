@@ -9,16 +9,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gosta.net.config import LOG_FILE, NetworkConfig, Task
-from gosta.net.deploy.query import View
 from gosta.net.node import status_text
 from gosta.net.node.status import STATES, Neighbour, Status
 from gosta.pages.feed import MAX_LOG_LINES, LogLine, Moment, NodeState, Rejection, Scene, Value
 from gosta.sketches.results import StratumResult
+
+if TYPE_CHECKING:
+    from gosta.net.deploy.query import View
 
 Edge = tuple[str, str]  # two nodes, in the order of their names
 Seen = Mapping[Edge, Neighbour]  # neighbours as running nodes see them: by node and neighbour
