@@ -21,7 +21,11 @@ from gosta import graphs
 from gosta.estimation.setting import make_setting
 from gosta.runtime.arrays import Floats
 
-NODES, DOWN_SECONDS, LATE = 16, 3.0, 0.2
+NODES = 16
+# How long a node that crashes stays away.
+DOWN_SECONDS = 3.0
+# Share of the packets that are lost once, and arrive late.
+LATE = 0.2
 BY = "mean radius"  # each hospital sees tumours of about one size
 LATE_SECONDS = 20  # before the end, over which final errors are averaged
 SCENARIOS = {

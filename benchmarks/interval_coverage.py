@@ -23,7 +23,8 @@ from gosta.runtime.arrays import Floats
 from gosta.statistics import find
 
 LEVEL = 0.95
-SAMPLES, SMOKE_SAMPLES = 1000, 2
+SAMPLES = 1000
+SMOKE_SAMPLES = 2
 LEAST = 0.92  # which intervals from 50 rows on must cover, or docs/explanation/intervals.md says why they do not
 NORMAL = NormalDist()
 Columns = dict[str, Floats]
@@ -81,7 +82,7 @@ def correlated(statistic: str, rho: float, n: int) -> Case:
 
 
 def _distance_covariance(rho: float) -> float:
-    """Return that of normal pairs, but for a factor (Székely, Rizzo and Bakirov 2007)."""
+    """Return the distance covariance of normal pairs, but for a factor (Székely, Rizzo and Bakirov 2007)."""
     return rho * asin(rho) + sqrt(1 - rho**2) - rho * asin(rho / 2) - sqrt(4 - rho**2) + 1
 
 

@@ -1,7 +1,7 @@
 """What live pages cost: processor time of `gosta watch` and of `gosta run --live`, and what they send to a browser.
 
 The nodes of the network are processes on this machine, with few exchanges, as 64 of them would keep it busy otherwise.
-The page must show all of them. The run is that of a default simulation, at its default pace; its cost is what the
+The page must show all of them. The run is a default simulation at its default pace; its cost is what the
 process takes beyond `gosta.simulate`, and its last frame must have the error of that.
 
 Run with: python benchmarks/live_page.py [--nodes 64 --seconds 30 --simulated 10000 | --smoke]
@@ -24,8 +24,12 @@ from processes import Processes, gosta, serving
 
 import gosta as gosta_package
 
-REQUIRED = 0.05  # of a core
-REQUIRED_OF_RUN, REQUIRED_FRAMES = 0.5, 4.0  # of a core; a second
+# Most of a core that the page of a network may take.
+REQUIRED = 0.05
+# Most of a core that the page of a run may take.
+REQUIRED_OF_RUN = 0.5
+# Least frames of a run per second.
+REQUIRED_FRAMES = 4.0
 STATISTIC = "gini-mean-difference"
 
 

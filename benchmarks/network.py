@@ -275,7 +275,7 @@ def status(port: int) -> dict[str, Any]:
 
 
 def exchanges(folder: Path, port: int, seconds: float, nodes: int = 2) -> float:
-    """Return the exchanges a second of two nodes, of which one initiates them all as fast as they can."""
+    """Return the exchanges a second of two nodes; one of them initiates all, as fast as they can."""
     names = [f"node-{k}" for k in range(nodes)]
     for name in names:
         (folder / name / "journal.sqlite").unlink(missing_ok=True)

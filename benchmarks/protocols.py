@@ -39,9 +39,10 @@ from gosta.simulation import engines
 from gosta.simulation.engines.compiled import layouts
 
 RUNS = 10
-# Where rows are in the network's order and n = 3000, which takes 10^8 exchanges of GoSta-async: so many runs, and
-# tracking is given up after so many times the exchanges of the default protocol.
-LARGE_RUNS, LARGE_TIMES = 2, 4
+# Runs where rows are in the network's order and n = 3000: there GoSta-async takes 10^8 exchanges.
+LARGE_RUNS = 2
+# There, tracking is given up after this many times the exchanges of the default protocol.
+LARGE_TIMES = 4
 SEED = 7
 OURS = carried_means.NAME
 PROTOCOLS = (OURS, "tracking", "gosta-async")
@@ -50,7 +51,10 @@ STEP = 1.04  # ratio of one checkpoint to the one before
 STOP_BELOW = 0.75  # of the target: where a simulation ends
 MOST_TIMES = 30  # the exchanges of the default protocol, after which others are given up
 PER_NODE = 40_000  # exchanges, relative to the number of nodes, after which the default protocol is given up
-TIMED_SECONDS, MOST_REPEATS = 1.0, 20  # a time is the best of several until so long has passed
+# A time is the best of several, until they took this long together ...
+TIMED_SECONDS = 1.0
+# ... or there are this many.
+MOST_REPEATS = 20
 
 
 class Problem(NamedTuple):
@@ -137,7 +141,8 @@ SYNTHETIC = [
     Problem("scatter", clusters, "within-cluster-scatter", "label", {"label": "label"}),
     Problem("AUC", scores, "auc", "score", {"label": "label", "score": "score"}),
 ]
-WINE, CANCER = packaged("wine-quality-red"), packaged("breast-cancer")
+WINE = packaged("wine-quality-red")
+CANCER = packaged("breast-cancer")
 PACKAGED = [
     Problem(
         "alcohol, n = 1560", WINE, "gini-mean-difference", "alcohol", {"columns": "alcohol"}, 1560
@@ -156,7 +161,8 @@ PACKAGED = [
 MIXING = ("complete", "watts-strogatz", "barabasi-albert", "torus", "geometric", "weighted")
 ALIKE = ("grid", "torus", "geometric", "blocks")
 TINY = ("complete", "watts-strogatz", "barabasi-albert", "cycle")
-SIZES, SMALL_SIZES = (400, 3000), (10, 20, 50)
+SIZES = (400, 3000)
+SMALL_SIZES = (10, 20, 50)
 
 
 def geometric(n: int, rng: np.random.Generator) -> Graph:
@@ -513,11 +519,11 @@ def carrying_variant(*changes: tuple[str, str]) -> dict[str, Any]:
     return {name: names[name] for name in ("weight_of", "rate_of", "REMEMBERED")}
 
 
-WEIGHT, RATE = (
-    "1.75 * count / (compared + 0.75 * count)",
-    "max(0.0025 * count, 2.0 * count / (compared + count))",
-)
-SIZE, LEAST_RATE = "REMEMBERED = 16", "0.0025 * count, "
+# Parts of the source of carried means that variants replace.
+WEIGHT = "1.75 * count / (compared + 0.75 * count)"
+RATE = "max(0.0025 * count, 2.0 * count / (compared + count))"
+LEAST_RATE = "0.0025 * count, "
+SIZE = "REMEMBERED = 16"
 VARIANTS: dict[str, Protocol | dict[str, Any]] = {
     "as it is": carried_means.protocol,
     **{

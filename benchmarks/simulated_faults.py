@@ -34,9 +34,16 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "neighbours alike (homophily 1)": {"by": BY, "homophily": 1.0},
 }
 
-NODES, LOSS, DOWN_SECONDS = 16, 0.1, 3.0
+NODES = 16
+# Share of the messages that are lost.
+LOSS = 0.1
+# How long a node that crashes stays away.
+DOWN_SECONDS = 3.0
 NODE_RATE = 4.0  # exchanges that a real node starts in a second, if nothing is in the way
-GOAL, STEP = 0.01, 5  # relative error; exchanges between two looks at it
+# Relative error to reach.
+GOAL = 0.01
+# Exchanges between two readings of the error.
+STEP = 5
 # between the exchanges of real and of simulated nodes until they are within the goal
 MOST_FACTOR = 1.5
 
@@ -123,7 +130,7 @@ def real(loss: float, has_crashes: bool, runs: int, seconds: int) -> Curve:
 def simulated(
     loss: float, has_crashes: bool, runs: int, iterations: int, exchanges_per_second: float
 ) -> Curve:
-    """Simulate the same network; by the rate of the real one, a node that is down misses so many exchanges."""
+    """Simulate the same network; a node is away for as many exchanges as the real one misses."""
     up = 1 - 1 / NODES if has_crashes else 1.0
     drawn_per_node = 2 * exchanges_per_second / NODES / ((1 - loss) * up) ** 2
     away = {"away": 1 - up, "away_for": DOWN_SECONDS * drawn_per_node} if has_crashes else {}

@@ -18,7 +18,10 @@ from gosta.sketches.comparison import compare
 from gosta.sketches.layout import BITS
 
 ROWS = 5_000
-MANY, FEW = (64, 256), (32, 64)  # bins, of one column and of several
+# Numbers of bins of statistics of one column.
+MANY = (64, 256)
+# Numbers of bins of statistics of several columns.
+FEW = (32, 64)
 
 
 def make_rows(n: int) -> Data:

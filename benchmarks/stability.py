@@ -4,7 +4,7 @@ The first table has 10⁸ exchanges on networks of 100 nodes with sorted log-nor
 node on the way, the relative difference of conserved sums (`ahead` + `owed` summed over nodes, against what visitors
 have been counted with), and the largest distance from 1 of the share of rows that are counted.
 
-The second has small random networks (up to 12 nodes, of which two of three have weights) on several schedules, with the
+The second has small random networks (up to 12 nodes, two of three with weights) on several schedules, with the
 shares of edges that real nodes would tell. It shows by how many ranges the numbers sent exceed the range of the mean,
 median and largest of 50 networks; `gosta.protocols.tracking.OVERSHOOT` is what receivers allow.
 
@@ -28,7 +28,8 @@ from gosta.protocols.tracking import OVERSHOOT
 from gosta.runtime.arrays import Floats, Integers
 from gosta.simulation.engines import compiled
 
-PROTOCOL, STATISTIC = "carried-means", "gini-mean-difference"
+PROTOCOL = "carried-means"
+STATISTIC = "gini-mean-difference"
 N = 100
 FAMILIES = (
     "complete",
@@ -96,7 +97,7 @@ def in_turn(graph: Graph, rng: np.random.Generator, count: int) -> Integers:
 
 
 def in_a_row(mean: int) -> Callable[[Graph, np.random.Generator, int], Integers]:
-    """Return a schedule that uses each edge so many times in a row, on average."""
+    """Return a schedule that uses each edge several times in a row, `mean` on average."""
 
     def draw(graph: Graph, rng: np.random.Generator, count: int) -> Integers:
         return np.repeat(rng.integers(graph.m, size=count), rng.geometric(1.0 / mean, size=count))[

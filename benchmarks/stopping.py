@@ -46,8 +46,14 @@ STATISTICS: dict[str, tuple[str, dict[str, Any]]] = {
     "within-cluster-scatter": ("wine-quality-red", {"centroids": "class-means"}),
 }
 SMALL_NODES = 10, 20, 50, 100, 400
-SAMPLES, RUNS = 10, 10  # samples of rows for each case, and runs on each
-ROWS_PER_NODE, MAX_NODES_WITH_TABLES = 20, 20  # of cases with several rows per node
+# Samples of rows for each case.
+SAMPLES = 10
+# Runs on each sample.
+RUNS = 10
+# Rows at each node, in cases with several.
+ROWS_PER_NODE = 20
+# Most nodes of these cases.
+MAX_NODES_WITH_TABLES = 20
 TUNING_ITERATIONS_PER_NODE = 3000
 SEED = 3
 LEAST_KEPT = 0.9  # of all runs; see docs/explanation/protocols.md for the share when last measured

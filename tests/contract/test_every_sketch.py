@@ -115,7 +115,7 @@ def test_every_statistic_has_a_sketch_or_a_reason() -> None:
 
 @every
 def test_features(name: str) -> None:
-    """Features are from 0 to 1 and at most so many; counts are 0 or 1; sums of sites add up, and count every row."""
+    """Features are from 0 to 1, at most `features_per_row`; counts are 0 or 1; sums of sites add up and count all rows."""
     layout = layout_of(name)
     sketch = layout.sketches[0]
     for seed in range(20):

@@ -18,7 +18,7 @@ def exchanges(network: HostileNetwork) -> int:
 def attack_network(
     attack: Attack, nodes: int = 5, seconds: float = ATTACK_SECONDS, seed: int = 0
 ) -> HostileNetwork:
-    """Run a network of which one node is malicious, and check what must hold meanwhile."""
+    """Run a network with one malicious node, and check what must hold meanwhile."""
     edges = [(a, b) for a in range(nodes) for b in range(a)]
     network = HostileNetwork(nodes, edges, attacker=2, seed=seed)
     network.run(5.0)

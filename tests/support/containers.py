@@ -235,7 +235,7 @@ class Image:
     def start(
         self, service: dict[str, Any], command: list[str], folder: Path, **options: Any
     ) -> subprocess.Popen[str]:
-        """Start a container of a compose file's service; `folder` is that of the compose file."""
+        """Start a container of a compose file's service; `folder` holds the compose file."""
         arguments = [str(self.root), "yes" if service.get("read_only") else "no"]
         for volume in service.get("volumes", []):
             source, target = volume.split(":")

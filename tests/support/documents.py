@@ -30,7 +30,8 @@ FENCE = re.compile(
 ENDLESS = re.compile(
     r"gosta (network up|watch|run .*--live|node)(?! (request|join|accept) )(?!.* --(until|for|help) )"
 )
-CHECKER, FLAGS = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+CHECKER = doctest.OutputChecker()
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Block(NamedTuple):

@@ -25,7 +25,7 @@ from gosta.simulation.runner import Runner
 
 
 class FixedSchedule(Schedule):
-    """A schedule of given edges, the first of which has a given number."""
+    """A schedule of these edges, numbered from `start` on."""
 
     def __init__(
         self,

@@ -9,7 +9,9 @@ from virtual_network import HERE, Fault, VirtualNetwork
 
 from gosta.net.audit.verify import Journals, replay
 
-FAULT_SECONDS, QUIET_SECONDS = 6.0, 6.0  # of virtual time with faults, and then without
+# Virtual time with faults, and then without.
+FAULT_SECONDS = 6.0
+QUIET_SECONDS = 6.0
 
 
 RNG = np.random.default_rng(5)

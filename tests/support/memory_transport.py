@@ -1,4 +1,4 @@
-"""A transport in memory, for tests: no sockets, and time is that of the given loop."""
+"""A transport in memory, for tests: no sockets, and the time of the loop it is given."""
 
 from __future__ import annotations
 

@@ -7,26 +7,29 @@ import os
 import random
 import socket
 
-# Ports are given in blocks. A port of its own, kept bound, says that a process of tests has a block.
-FIRST, BLOCK, BLOCKS, FIRST_KEPT = 10_000, 40, 500, 30_000
-_kept: list[socket.socket] = []
+# Ports are handed out in blocks. A process of tests that has a block keeps a lock: a bound port from `FIRST_LOCK` on.
+FIRST = 10_000
+BLOCK = 40
+BLOCKS = 500
+FIRST_LOCK = 30_000
+_locks: list[socket.socket] = []
 
 
 @atexit.register
 def _close() -> None:
-    for one in _kept:
-        one.close()
+    for lock in _locks:
+        lock.close()
 
 
 def free(count: int = BLOCK) -> int:
-    """Return the first of so many free ports in a row, which no other process of tests is given."""
+    """Return the first of `count` free ports in a row; no other process of tests is given them."""
     rng, wanted = random.Random(os.urandom(8)), -(-count // BLOCK)
     while True:
         block = rng.randrange(BLOCKS - wanted + 1)
-        kept = [_bind(FIRST_KEPT + k) for k in range(block, block + wanted)]
-        _kept.extend(one for one in kept if one is not None)
+        locks = [_bind(FIRST_LOCK + k) for k in range(block, block + wanted)]
+        _locks.extend(lock for lock in locks if lock is not None)
         first = FIRST + BLOCK * block
-        if None not in kept and all(map(_is_free, range(first, first + count))):
+        if None not in locks and all(map(_is_free, range(first, first + count))):
             return first
 
 

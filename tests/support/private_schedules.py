@@ -20,7 +20,9 @@ PARTS = [RNG.random((rows, 1)) for rows in (12, 9, 31, 14)]
 COMPLETE = GRAPHS["complete"][1]
 
 
-FAULT_SECONDS, QUIET_SECONDS = 6.0, 40.0
+# Virtual time with faults, and then without.
+FAULT_SECONDS = 6.0
+QUIET_SECONDS = 40.0
 
 
 def make_schedule(seed: int) -> tuple[str, list[Fault]]:

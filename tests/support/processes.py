@@ -101,7 +101,7 @@ class Processes:
         return found
 
     def wait_for_exchanges(self, count: int) -> list[Status]:
-        """Return the statuses of all nodes once each of them has had so many more exchanges in an epoch."""
+        """Return the statuses of all nodes once each has had `count` more exchanges in an epoch."""
         before = {one.node: (one.epoch, one.exchanges) for one in self.wait(lambda _: True)}
 
         def are_enough(one: Status) -> bool:

@@ -36,7 +36,7 @@ class Case(NamedTuple):
     changes: Mapping[str, Any] = {}  # settings of bins, columns and options
 
     def layout(self) -> Layout:
-        """Return the layout; where edges are to be found, that of the first round."""
+        """Return the layout; where edges are to be found, the layout of the first round."""
         changes: dict[str, Any] = {
             "columns": (),
             "options": OPTIONS.get(self.statistics, {}),
@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
 
 def numbers(rng: np.random.Generator, n: int, low: float, high: float) -> Floats:
-    """Return numbers of which many are extreme, none of them negative if the range is not."""
+    """Return numbers, many of them extreme, none of them negative if the range is not."""
     bins = np.linspace(low, high, 7)
     ends = np.concatenate([bins, np.nextafter(bins, -np.inf), np.nextafter(bins, np.inf)])
     far = np.array([0.0, -0.0, 5e-324, -5e-324, FAR, -FAR, high + 1e-9, low - 1e-9])

@@ -133,7 +133,7 @@ class SumNetwork(VirtualNetwork):
         return self.peers  # type: ignore[return-value]
 
     def check(self) -> None:
-        """Check that every total is that of its participants' rows, bit for bit, and that nobody contributed twice."""
+        """Check that every total is the sum over its participants' rows, bit for bit, and nobody contributed twice."""
         reports: dict[tuple[int, str], bytes] = {}
         for name, peer in self.sum_peers.items():
             report = peer.report

@@ -57,7 +57,7 @@ class VirtualClock:
 
 
 def shifted(days: float) -> type[datetime]:
-    """Return a `datetime` whose `now` is so many days later."""
+    """Return a `datetime` whose `now` is some days later."""
 
     class Shifted(datetime):
         @classmethod

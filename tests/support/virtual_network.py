@@ -330,7 +330,7 @@ class VirtualNetwork:
         self.journals[name] = MemoryJournal(**self.journal_options)
 
     def restore_backup(self, name: str, records: int) -> None:
-        """Replace a node's journal with an older copy, of which the node cannot know."""
+        """Replace a node's journal with an older copy, without the node's knowledge."""
         self.lose_power(name, records)
         self.boot_ids[name] = "first boot"
 

@@ -73,7 +73,7 @@ def create(folder: Path, *options: object) -> Path:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network of which no node runs but in a test."""
+    """A network whose nodes run in tests only."""
     return create(tmp_path_factory.mktemp("stopped") / "net")
 
 

@@ -56,7 +56,7 @@ ALL = members(*NAMES)
 
 
 class Sites:
-    """Nodes a, b, c that only dial out, and all of which are neighbours; f and g can be reached."""
+    """Nodes a, b, c only dial out, and all are neighbours; f and g can be reached."""
 
     def __init__(self, folder: Path, proxy: str = "none") -> None:
         self.folder, self.handlers, self.nodes = (
@@ -153,7 +153,7 @@ def test_messages_pass_whole_through_a_forwarder(run: Run) -> None:
 
 
 class ForwardedTestNetwork(TestNetwork):
-    """Handlers of which both dial a forwarder when one dials the other."""
+    """Handlers that both dial a forwarder when one dials the other."""
 
     def __init__(self, folder: Path) -> None:
         self.sites, self.loop = Sites(folder), asyncio.get_running_loop()
@@ -555,7 +555,7 @@ async def forwarding_end(tls: BareTls) -> None:
 async def proxied(
     folder: Path, proxy: Proxy, setting: str = "http://{}"
 ) -> tuple[Sites, asyncio.Server]:
-    """Return sites of which a dials b.example through a proxy; b is at f's place."""
+    """Return sites; site a dials b.example through a proxy, and b is at f's place."""
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     sites = Sites(folder, setting.format(f"127.0.0.1:{port}"))
@@ -996,7 +996,7 @@ def check_recorded(net: Path) -> None:
 
 @pytest.mark.parametrize("is_private", [False, True], ids=["rows", "private sums"])
 def test_a_site_whose_only_way_is_a_forwarder(tmp_path: Path, is_private: bool) -> None:
-    """On a path of three, of which two only dial out, all that the last one says and hears goes through a forwarder."""
+    """On a path of three, two of them only dial out: all that the last one says and hears goes through a forwarder."""
     (tmp_path / "path.txt").write_text("0 1\n1 2\n")
     net, first = tmp_path / "net", ports.free(6)
     more = ("--private", "--bins", 16) if is_private else ("--exchanges-per-second", 50)
