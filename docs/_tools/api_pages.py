@@ -40,7 +40,7 @@ def _add_fields(
             items += [f"{name} : {annotation}", f"    {_sentence(field.comment)}"]
     if not items:
         return
-    # the lines below them
+    # Lines below headings consist of dashes.
     headings = [k for k in range(1, len(lines)) if lines[k] and set(lines[k]) == {"-"}]
     titles = {lines[k - 1]: k - 1 for k in headings}
     after = min(
@@ -76,13 +76,13 @@ def _resolve(
     if (name := homes.get(node["reftarget"])) is not None:
         domain = env.get_domain("py")
         return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
-    # in a signature or a docstring
+    # Names in a signature or a docstring are shown even if they are not public.
     is_in_code = node["reftype"] in ("class", "obj") and "py:module" in node
     return content if is_in_code else None
 
 
 def _hide_overloads(_app: Sphinx) -> None:
-    """Show a function with one signature, its own, instead of those that only type checkers need."""
+    """Show a function with its own signature, without those that type checkers need."""
     from sphinx.pycode import ModuleAnalyzer
 
     for value in public_names().values():
@@ -95,7 +95,7 @@ def _hide_overloads(_app: Sphinx) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     from sphinx.util.inspect import TypeAliasForwardRef
 
-    # as `float | ndarray` shows it
+    # Signatures show aliases by their last name, as in `float | ndarray`.
     TypeAliasForwardRef.__repr__ = lambda self: self.name.rpartition(".")[2]
     app.connect("builder-inited", _hide_overloads)
     app.connect("autodoc-process-docstring", _add_fields, BEFORE_NUMPYDOC)

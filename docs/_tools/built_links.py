@@ -54,7 +54,7 @@ class Page(HTMLParser):
 
 
 def problems(folder: Path, pages: Iterable[str]) -> list[str]:
-    """Return one line for each link of some pages that leads nowhere and each resource of the web."""
+    """Return a line for each link that leads nowhere, and for each resource of the web."""
 
     @cache
     def page(path: Path) -> Page:

@@ -1,4 +1,4 @@
-"""The order of the examples in their gallery: from the first run to protocols of one's own."""
+"""The order of the examples in their gallery: from a first run to a protocol that a user wrote."""
 
 from __future__ import annotations
 

@@ -41,11 +41,12 @@ def _command(name: str, command: Any, level: int) -> Iterator[str]:
     context = command.make_context(name, [], resilient_parsing=True)
     yield f"```text\n{name} {' '.join(command.collect_usage_pieces(context))}\n```\n"
     panels: dict[str, list[tuple[str, str]]] = {}
-    for one in sorted(command.params, key=lambda one: one.param_type_name):  # arguments first
-        # how it is written, and what it does; None if it is hidden
-        record = one.get_help_record(context)
+    # Arguments come first.
+    for parameter in sorted(command.params, key=lambda parameter: parameter.param_type_name):
+        # A record says how an option is written, and what it does; None if it is hidden.
+        record = parameter.get_help_record(context)
         if record is not None:
-            title = one.rich_help_panel or f"{one.param_type_name}s"
+            title = parameter.rich_help_panel or f"{parameter.param_type_name}s"
             panels.setdefault(title, []).append(record)
     for title, records in panels.items():
         yield f"| {title} | |\n| --- | --- |"

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from PIL import Image
 
-WIDTH, COLOURS = 1400, 256  # pixels and colours at most, so that an image takes about 100 kB
+# With these an image takes about 100 kB.
+WIDTH = 1400  # pixels at most
+COLOURS = 256  # colours at most
 
 
 def shrink(source: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""``gosta reproduce``: the paper's tables and figures, one more figure, and a check of each claim."""
+"""``gosta reproduce``: the paper's tables and figures, and a check of each claim."""
 
 from __future__ import annotations
 

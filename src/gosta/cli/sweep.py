@@ -74,10 +74,8 @@ def sweep(
     if picture is not None:
         plots.save(draw(frame, study.stem, chosen, against)[0, 0].figure, picture)
     if not as_json:
+        shown = f"; plot: {picture}" if picture else ""
         before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""
-        print(
-            f"{done} of {jobs} jobs finished{before}: "
-            f"{folder}{f'; plot: {picture}' if picture else ''}"
-        )
+        print(f"{done} of {jobs} jobs finished{before}: {folder}{shown}")
     if outcome.failed:
         raise typer.Exit(1)

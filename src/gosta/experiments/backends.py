@@ -61,7 +61,7 @@ def run_local(tasks: Iterator[Task[Result]], workers: int) -> Results[Result]:
         initializer=_ignore_interrupts,
     )
     with warnings.catch_warnings():
-        # about tasks abandoned after an interruption, and idle workers
+        # Loky warns of tasks abandoned after an interruption, and of idle workers.
         warnings.simplefilter("ignore")
         with _children_without_interrupts():
             results = parallel(joblib.delayed(_compute_numbered)(task) for task in tasks)
@@ -116,7 +116,7 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
             f"scheduler = {scheduler!r}: no Dask scheduler answers there ({_line(error)})"
         ) from None
     for name in ("distributed.client", "distributed.batched"):
-        # errors are reported in one line instead
+        # Errors are reported in one line instead.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with client:
         _check_workers(client, scheduler)
@@ -132,7 +132,7 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
             future = next(finished)
             task = pending.pop(future)
             try:
-                # where its worker died since, this waits until it is computed again
+                # If its worker died since, this waits until the task is computed again.
                 return (task, future.result())
             except distributed.KilledWorker:
                 return task, WORKER_DIED
@@ -140,7 +140,7 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
                 raise ClusterError(
                     f"scheduler = {scheduler!r}: the connection was lost; {CONTINUE}"
                 ) from None
-            except Exception as error:  # not the task's own: those are returned as failures
+            except Exception as error:  # errors of tasks are returned as failures
                 raise _unusable("Dask", error) from None
 
         yield from _keep_busy(tasks, submit, collect, lambda: sum(client.nthreads().values()))

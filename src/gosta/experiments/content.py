@@ -41,7 +41,7 @@ def digest(value: Any) -> str:
         value, list
     ):  # graphs that change, with the iterations from which on they are in force
         return compiler.fingerprint(
-            [(one if isinstance(one, str) else digest(one), at) for one, at in value]
+            [(part if isinstance(part, str) else digest(part), at) for part, at in value]
         )
     if isinstance(value, Graph):
         return compiler.fingerprint(value.n, value.edges, value.weights, *value.labels)
@@ -52,7 +52,7 @@ def digest(value: Any) -> str:
 
 
 def _column(values: Any) -> Any:
-    return values if values.dtype.kind in "biuf" else [repr(one) for one in values.tolist()]
+    return values if values.dtype.kind in "biuf" else [repr(value) for value in values.tolist()]
 
 
 def name_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
@@ -103,7 +103,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return (
-        ["" if one is None else one for one in value]
+        ["" if each is None else each for each in value]
         if isinstance(value, list | tuple | range)
         else value
     )
@@ -113,7 +113,7 @@ def _named(key: str, value: Any) -> list[tuple[str | None, Any]]:
     """Return the values of a setting, with their names where these are given."""
     if isinstance(value, Mapping) and (key != "data" or all(map(_is_table, value.values()))):
         return [(str(name), one) for name, one in value.items()]
-    return [(None, one) for one in value] if isinstance(value, list | tuple) else [(None, value)]
+    return [(None, each) for each in value] if isinstance(value, list | tuple) else [(None, value)]
 
 
 def _is_table(value: Any) -> bool:

@@ -110,8 +110,8 @@ def choose_axis(study: Study, against: str | None) -> str:
     """
     swept = {name: {job[name] for job in study.jobs} for name in study.swept if name != "seed"}
     candidates = {name: values for name, values in swept.items() if KEYS[name].column != "string"}
-    for given in map(_parameters, dict.fromkeys(job["graph"] or "" for job in study.jobs)):
-        for name, value in given.items():
+    for parameters in map(_parameters, dict.fromkeys(job["graph"] or "" for job in study.jobs)):
+        for name, value in parameters.items():
             candidates.setdefault(name, set()).add(value)
     counts = {name: len(values) for name, values in candidates.items() if len(values) > 1}
     if against is None:
@@ -126,7 +126,7 @@ def choose_axis(study: Study, against: str | None) -> str:
 
 
 def _parameters(graph: str) -> dict[str, float]:
-    """Return the parameters that the name of a graph has, if it is that of a family."""
+    """Return the parameters in the name of a graph of a family; none for other graphs."""
     return parse_family(graph)[1] if is_family(graph) and not is_changing(graph) else {}
 
 
@@ -146,8 +146,8 @@ def _without(graph: str, parameter: str) -> str:
     >>> _without("watts-strogatz:k=8,p=0.1", "k")
     'watts-strogatz:p=0.1'
     """
-    family, _, given = graph.partition(":")
-    left = [part for part in given.split(",") if part.partition("=")[0] != parameter]
+    family, _, parameters = graph.partition(":")
+    left = [part for part in parameters.split(",") if part.partition("=")[0] != parameter]
     return f"{family}:{','.join(left)}" if left else family
 
 
@@ -193,7 +193,7 @@ def _draw_panel(ax: Any, here: pd.DataFrame, layout: Layout, colours: dict[str, 
         )
     elif layout.against == ITERATIONS:
         if (here["error"] > 0).any():
-            # nodes that stop are read in equal ratios
+            # Nodes that stop by themselves are read in equal ratios, too.
             is_log = (here["spacing"] == "log") | here["until"].notna()
             set_scales(ax, here["relative"].all(), is_log.all())
     else:
@@ -212,7 +212,7 @@ def _curve(protocol: str, rows: pd.DataFrame, layout: Layout) -> ErrorCurve:
 
 
 def _set_number_axis(ax: Any, here: pd.DataFrame, layout: Layout) -> None:
-    """Write the swept numbers at the axis, which is logarithmic if they differ by a large factor."""
+    """Write the swept numbers at the axis; it is logarithmic if they differ by a large factor."""
     values = layout.values
     is_log = values[0] > 0 and values[-1] >= LEAST_RATIO * values[0]
     if (here["error"] > 0).any():

@@ -165,7 +165,7 @@ def _pyarrow(module: str = "") -> Any:
 
 
 def schema() -> pa.Schema:
-    """Return the columns of the data set: settings of the job, then those that vary with the checkpoint."""
+    """Return the columns of the data set: settings of the job, then numbers at checkpoints."""
     pa = _pyarrow()
     columns = (
         {"job": "string"}
@@ -250,14 +250,16 @@ def run_study(
     engines.find(engine)
     if engine == "gpu" and backend == "local":
         gpu.check_available()
-    # now: Ctrl-C during the import would leave half a module behind
+    # Imported now: Ctrl-C during the import would leave half a module behind.
     require("pandas", "sim", "sweeps")
     results = ResultFolder(Path(folder))
     missing = [job for job in study.jobs if results.read(job) is None]
     for job in missing:
         results.remove(job)
     random.shuffle(missing)  # so that machines that share the folder share the work, too
-    finished_before, failed, interrupted = len(study.jobs) - len(missing), dict[str, str](), False
+    finished_before = len(study.jobs) - len(missing)
+    failed = dict[str, str]()
+    interrupted = False
     if not missing:
         return Outcome(results, finished_before, failed, interrupted)
     processes = min(workers or (1 if engine == "gpu" else machine.available_cores()), len(missing))

@@ -137,7 +137,7 @@ KEYS = {
     ),
 }
 AXES = tuple(name for name, key in KEYS.items() if key.is_axis)
-# axes whose values are names of something that has to be loaded
+# Axes whose values are names of something that has to be loaded.
 NAMED = ("data", "statistic", "graph", "protocol")
 EXCLUSIVE = [("iterations", "iterations_per_node"), ("seed", "seeds")]
 
@@ -179,9 +179,9 @@ def setting_text(name: str, value: Any) -> str:
 class Job:
     """One combination of settings, from which its numbers follow."""
 
-    # by the names of `KEYS`; data, statistic, graph and protocol by theirs; None: not set
+    # Values by the names of `KEYS`. Data, statistic, graph and protocol are names. None: not set.
     settings: Mapping[str, Any]
-    # digests of what the user's names stand for: when a file changes, its jobs run again
+    # Digests of what the user's names stand for: when a file changes, its jobs run again.
     content: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Any:
@@ -201,7 +201,7 @@ class Job:
         return describe(self.settings)
 
 
-# values of `NAMED` by setting and name, where workers possibly cannot load them
+# Values of `NAMED` by setting and name, where workers possibly cannot load them.
 Loaded = Mapping[tuple[str, str], Any]
 
 
@@ -241,12 +241,12 @@ def read(path: str | Path) -> Study:
     return make_study(_parse(path), Source(f"{path}: ", path.parent))
 
 
-def make_study(given: Mapping[str, Any], source: Source, values: Loaded | None = None) -> Study:
+def make_study(plain: Mapping[str, Any], source: Source, values: Loaded | None = None) -> Study:
     """Make the jobs of all combinations of settings, and check every name.
 
-    `values` are those that names stand for which are neither built in nor files.
+    `values` are the values of names that are neither built in nor files.
     """
-    settings = _validate(dict(given), source)
+    settings = _validate(dict(plain), source)
     axes = {name: settings[name] for name in AXES}
     if (count := math.prod(map(len, axes.values()))) > MAX_JOBS:
         raise InputError(
@@ -279,7 +279,7 @@ def make_study(given: Mapping[str, Any], source: Source, values: Loaded | None =
 
 
 def _load_data(name: str, folder: Path) -> tuple[Path | None, Any]:
-    """Return the file that a name refers to and its content; None and None if the name is built in."""
+    """Return the file that a name refers to and its content; twice None if it is built in."""
     file = _file(folder, name, "data set", datasets.DATASETS)
     return (file, datasets.load(file)) if file else (None, None)
 
@@ -287,11 +287,11 @@ def _load_data(name: str, folder: Path) -> tuple[Path | None, Any]:
 def _load_graph(name: str, folder: Path) -> tuple[Path | None, Any]:
     if is_changing(name):
         parts = [
-            (one, one if one == REPEAT else _load_graph(one, folder)[1], at)
-            for one, at in parse_changing(name)
+            (graph, graph if graph == REPEAT else _load_graph(graph, folder)[1], at)
+            for graph, at in parse_changing(name)
         ]
-        has_files = any(found not in (None, REPEAT) for _, found, _ in parts)
-        return None, [(found or one, at) for one, found, at in parts] if has_files else None
+        has_files = any(loaded not in (None, REPEAT) for _, loaded, _ in parts)
+        return None, [(loaded or graph, at) for graph, loaded, at in parts] if has_files else None
     if graphs.is_family(name):
         graphs.parse_family(name)  # raises an error for wrong parameters
         return None, None
@@ -348,39 +348,39 @@ def _parse(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _validate(given: dict[str, Any], source: Source) -> dict[str, Any]:
+def _validate(settings: dict[str, Any], source: Source) -> dict[str, Any]:
     """Check every value, add defaults, and make the values of each axis a list."""
-    for name, value in given.items():
+    for name, value in settings.items():
         if name not in KEYS:
             raise InputError(f"{source.where}{_unknown_key(name, value)}")
         key = KEYS[name]
         values = value if key.is_axis and isinstance(value, list) else [value]
-        for one in values:
-            if not key.is_valid(one):
+        for each in values:
+            if not key.is_valid(each):
                 more = ", or a list of such" if key.is_axis else ""
                 raise InputError(
-                    f"{source.where}{name} = {_toml(one)} must be {key.description}{more}"
+                    f"{source.where}{name} = {_toml(each)} must be {key.description}{more}"
                 )
         if not values:
             raise InputError(f"{source.where}{name} = [] is empty; give {key.description}")
-        given[name] = list(dict.fromkeys(values)) if key.is_axis else value
-    for one, other in EXCLUSIVE:
-        if one in given and other in given:
+        settings[name] = list(dict.fromkeys(values)) if key.is_axis else value
+    for first, second in EXCLUSIVE:
+        if first in settings and second in settings:
             raise InputError(
-                f"{source.where}{one} and {other} exclude each other; give one of them"
+                f"{source.where}{first} and {second} exclude each other; give one of them"
             )
     for name in ("data", "statistic"):
-        if name not in given:
+        if name not in settings:
             raise InputError(f"{source.where}{name} is missing; give {KEYS[name].description}")
-    if "seeds" in given:
-        given["seed"] = range(given.pop("seeds"))
-    if "by" in given:
-        given["by"] = [column or None for column in given["by"]]
-    if isinstance(given.get("columns"), str):
-        given["columns"] = [given["columns"]]
+    if "seeds" in settings:
+        settings["seed"] = range(settings.pop("seeds"))
+    if "by" in settings:
+        settings["by"] = [column or None for column in settings["by"]]
+    if isinstance(settings.get("columns"), str):
+        settings["columns"] = [settings["columns"]]
     return {
         name: [key.default] if key.is_axis else key.default for name, key in KEYS.items()
-    } | given
+    } | settings
 
 
 def _unknown_key(name: str, value: Any) -> InputError:
@@ -388,11 +388,11 @@ def _unknown_key(name: str, value: Any) -> InputError:
 
     A parameter of graphs is written with their name.
     """
-    families = [family for family, one in graphs.GRAPHS.items() if name in one.parameters]
+    families = [key for key, family in graphs.GRAPHS.items() if name in family.parameters]
     if not families:
         return unknown("key", name, KEYS)
     shown = ", ".join(
-        f'"{families[0]}:{name}={one}"' for one in (value if isinstance(value, list) else [value])
+        f'"{families[0]}:{name}={each}"' for each in (value if isinstance(value, list) else [value])
     )
     subject = f"{name} is a parameter of {' and '.join(families)}"
     return InputError(f"unknown key {name!r}; {subject}: write graph = [{shown}]")
@@ -412,12 +412,12 @@ def _errors_name(source: Source, key: str) -> Iterator[None]:
 
 
 def _options(
-    source: Source, given: Mapping[str, Any], own: Mapping[str, Any]
+    source: Source, options: Mapping[str, Any], loaded: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Return the options of each statistic; reject an option that no statistic has."""
-    known = {name: (found or statistics.find(name)).options for name, found in own.items()}
-    for option in given:
+    known = {name: (value or statistics.find(name)).options for name, value in loaded.items()}
+    for option in options:
         if not any(option in names for names in known.values()):
             names = sorted(set().union(*known.values()))
             raise InputError(f"{source.where}options: {unknown('option', option, names)}")
-    return {name: {k: v for k, v in given.items() if k in names} for name, names in known.items()}
+    return {name: {k: v for k, v in options.items() if k in names} for name, names in known.items()}

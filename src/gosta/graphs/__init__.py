@@ -84,7 +84,7 @@ class Family(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, type[int] | type[float]]:
-        """Names of the parameters besides the number of nodes and the seed, and whether they are whole numbers."""
+        """Types of the parameters besides the number of nodes and the seed, by name."""
         known = inspect.signature(self.make).parameters.values()
         return {
             p.name: int if p.annotation == "int" else float
@@ -162,19 +162,19 @@ def make(name: str, n: int, seed: int = 0) -> Graph:
 
 
 def is_family(source: object) -> bool:
-    """Return whether a text is the name of a family, with parameters or without; they may be wrong."""
+    """Return whether a text is the name of a family, with right or wrong parameters or without."""
     return isinstance(source, str) and source.partition(":")[0] in GRAPHS
 
 
 def parse_family(name: str) -> tuple[str, dict[str, float]]:
-    """Return the family and the parameters of a name such as "watts-strogatz:k=8,p=0.1"; raise an error if wrong.
+    """Return the family and the parameters of a name, or raise an error if they are wrong.
 
     >>> parse_family("watts-strogatz:k=8,p=0.1")
     ('watts-strogatz', {'k': 8, 'p': 0.1})
     """
-    family, colon, given = name.partition(":")
+    family, colon, text = name.partition(":")
     known, parameters = GRAPHS[family].parameters, dict[str, float]()
-    for part in given.split(",") if colon else []:
+    for part in text.split(",") if colon else []:
         parameter, _, value = part.partition("=")
         if parameter not in known:
             others = (
@@ -235,7 +235,11 @@ def load(source: object, n: int | None = None, seed: int = 0) -> Graph:
 
 
 def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
-    """Return the graphs of a text such as "cycle,complete@20000", or of pairs of a graph and an iteration."""
+    """Return graphs that change, from a text or from pairs of a graph and an iteration.
+
+    >>> load_changing("cycle,complete@20000", n=9).starts
+    (0, 20000)
+    """
     pairs: list[tuple[Any, int]] = list(
         parse_changing(source) if isinstance(source, str) else source
     )
@@ -245,7 +249,7 @@ def load_changing(source: Any, n: int, seed: int = 0) -> ChangingGraph:
     starts = [start for _, start in pairs]
     ends = starts if period is None else [*starts, period]
     if (
-        any(not isinstance(one, int) for one in ends)
+        any(not isinstance(end, int) for end in ends)
         or starts[:1] != [0]
         or ends != sorted(set(ends))
     ):

@@ -2,8 +2,8 @@
 
 >>> from gosta.graphs import load_changing
 >>> changing = load_changing("cycle,torus@500,repeat@800", n=9)
->>> [(start, graph.name) for start, graph in zip(changing.starts, changing.graphs, strict=True)], changing.period
-([(0, 'cycle'), (500, 'torus 3 x 3')], 800)
+>>> changing.name
+'cycle, torus 3 x 3 from 500, again from 800'
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ BETWEEN = re.compile(
 
 @dataclass(frozen=True)
 class ChangingGraph:
-    """Graphs on the same nodes, each in force from a time on: in iterations, or in draws where a schedule has it."""
+    """Graphs on the same nodes, each in force from a time on.
+
+    Times are iterations, or draws where a schedule has the graphs.
+    """
 
     starts: tuple[int, ...]  # of each graph; the first is 0
     graphs: tuple[Graph, ...]
@@ -39,11 +42,11 @@ class ChangingGraph:
         return ChangingGraph(tuple(start * factor for start in self.starts), self.graphs, period)
 
     def in_order_of(self, names: Sequence[str]) -> ChangingGraph:
-        """Return the same with the nodes of each graph numbered in the order of these names, where they have names."""
+        """Return the same with the named nodes of each graph in the order of these names."""
         return replace(self, graphs=tuple(graph.in_order_of(names) for graph in self.graphs))
 
     def pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the number of each graph that is in force between two times, with the times from and up to which."""
+        """Yield the number of each graph in force between two times, with its first and last time."""
         while first < last:
             began = 0 if self.period is None else first // self.period * self.period
             number = bisect_right(self.starts, first - began) - 1
@@ -68,15 +71,17 @@ class ChangingGraph:
 
 
 def is_changing(source: object) -> bool:
-    """Return whether a graph is given as several with the iterations from which on they are in force.
+    """Return whether a graph is given as several graphs with the iterations at which they start.
 
-    >>> is_changing("cycle,torus@500"), is_changing([("cycle", 0), ("torus", 500)]), is_changing([(0, 1), (1, 2)])
-    (True, True, False)
+    >>> is_changing("cycle,torus@500"), is_changing([("cycle", 0), ("torus", 500)])
+    (True, True)
+    >>> is_changing([(0, 1), (1, 2)])
+    False
     """
     if isinstance(source, str):
         return any(CHANGE.fullmatch(part) for part in BETWEEN.split(source)[1:])
     pairs = isinstance(source, list | tuple) and all(
-        isinstance(one, tuple) and len(one) == 2 for one in source
+        isinstance(pair, tuple) and len(pair) == 2 for pair in source
     )
     return pairs and bool(source) and not any(isinstance(graph, Number) for graph, _ in source)  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Edges as arrays: numbers for pairs of nodes, and the edges of the families that have a geometry."""
+"""Edges as arrays: numbers of pairs of nodes, and edges of families with a geometry."""
 
 from __future__ import annotations
 

@@ -213,15 +213,15 @@ def dimension(n: int) -> int:
 def sides(name: str, n: int, least: int) -> tuple[int, int]:
     """Return the sides of the rectangle of n nodes that is most nearly square."""
     n = check_size(name, n, 2)
-    found = _square(n, least)
-    if found is None:
+    rectangle = _square(n, least)
+    if rectangle is None:
         why = f"do not fill a rectangle with both sides above {least - 1}"
         raise size_error(name, n, why, lambda size: _is_wide(_square(size, least)))
-    return found
+    return rectangle
 
 
 def size_error(name: str, n: int, why: str, fits: Callable[[int], bool]) -> SizeError:
-    """Return the error for a size that a family does not have, with the nearest sizes that it has."""
+    """Return the error for a size that a family does not have, with the nearest sizes."""
     below = next((size for size in range(n - 1, 1, -1) if fits(size)), None)
     above = next(size for size in range(n + 1, 2 * MAX_NODES) if fits(size))
     return SizeError.of(
@@ -236,9 +236,9 @@ def _square(n: int, least: int) -> tuple[int, int] | None:
     )
 
 
-def _is_wide(found: tuple[int, int] | None) -> bool:
+def _is_wide(rectangle: tuple[int, int] | None) -> bool:
     """Return whether there is a rectangle that is no thin strip, on which gossip is slow."""
-    return found is not None and found[1] <= 2 * found[0]
+    return rectangle is not None and rectangle[1] <= 2 * rectangle[0]
 
 
 def _check_room(name: str, n: int, least: int, degree: int = 2) -> int:

@@ -65,7 +65,8 @@ class Graph:
 
     def __repr__(self) -> str:
         edges = f"{self.m} edge{'s' * (self.m != 1)}"
-        return f"Graph({self.name!r}, {self.n} nodes, {edges}{', weighted' * (self.weights is not None)})"
+        weighted = "" if self.weights is None else ", weighted"
+        return f"Graph({self.name!r}, {self.n} nodes, {edges}{weighted})"
 
     def _repr_html_(self) -> str:
         degrees, weights = self.degrees, "equal" if self.weights is None else "given"
@@ -115,7 +116,8 @@ class Graph:
 
         Weights are their attribute ``weight``.
 
-        >>> Graph("pair", 2, np.array([[0, 1]], dtype=np.int32), weights=np.array([0.5])).to_networkx().edges[0, 1]
+        >>> pair = Graph("pair", 2, np.array([[0, 1]]), weights=np.array([0.5]))
+        >>> pair.to_networkx().edges[0, 1]
         {'weight': 0.5}
         """
         networkx = require("networkx", "networkx", "Graph.to_networkx")
@@ -139,8 +141,9 @@ class Graph:
 
         Without names, or where nodes have numbers only, the graph is returned as it is.
 
-        >>> pair = Graph("pair", 3, np.array([[0, 1], [0, 2]], dtype=np.int32), labels=("west", "north", "south"))
-        >>> pair.in_order_of(["north", "south", "west"]).edges.tolist()
+        >>> edges = np.array([[0, 1], [0, 2]])
+        >>> pairs = Graph("pairs", 3, edges, labels=("west", "north", "south"))
+        >>> pairs.in_order_of(["north", "south", "west"]).edges.tolist()
         [[2, 0], [2, 1]]
         """
         if self.edges is not None and names and sorted(self.labels) == sorted(names):
@@ -290,7 +293,7 @@ class Graph:
         return ax
 
     def check(self, where: Callable[[int], str] | None = None) -> Graph:
-        """Return the graph itself if gossip can run on it; otherwise raise an error with the reason.
+        """Return the graph itself if gossip can run on it; otherwise raise an error.
 
         ``where`` names the k-th edge for the message, in terms of the user's input.
         """

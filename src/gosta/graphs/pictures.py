@@ -406,7 +406,7 @@ def draw_edges(ax: Any, graph: Graph, places: Floats, edges: Edges, **style: Any
 
 
 def torus_step(graph: Graph, places: Floats) -> float:
-    """Return the distance of neighbours in a torus that is placed as a rectangle; 0 for anything else."""
+    """Return the distance of neighbours in a torus placed as a rectangle; 0 for other graphs."""
     if not graph.name.startswith("torus ") or graph.edges is None:
         return 0.0
     along = np.abs(places[graph.edges[:, 0]] - places[graph.edges[:, 1]])

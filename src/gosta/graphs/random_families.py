@@ -20,7 +20,8 @@ from gosta.runtime.extras import require
 
 MAX_DRAWS = 100  # of a random graph before it is reported as hardly ever connected
 MAX_PLAIN_ENDS = 1 << 14  # of edges: up to here importing numba takes longer than it saves
-MAX_ROUNDS = 1000  # of redrawing the edges that clash; a handful is enough unless the graph is nearly complete
+# Rounds of redrawing the edges that clash; a handful is enough unless the graph is nearly complete.
+MAX_ROUNDS = 1000
 
 
 def watts_strogatz(n: int, k: int = 5, p: float = 0.3, seed: int = 0) -> Graph:
@@ -278,7 +279,7 @@ def rewire(rng: np.random.Generator, n: int, half: int, p: float) -> Integers:
 
 
 def sample_distinct(rng: np.random.Generator, population: int, size: int) -> Integers:
-    """Draw a subset of the numbers below the population, uniformly among those of a size."""
+    """Draw a subset of a size from the numbers below the population, uniformly."""
     if 2 * size > population:
         kept = np.ones(population, dtype=np.bool_)
         kept[sample_distinct(rng, population, population - size)] = False

@@ -17,7 +17,7 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import require
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".edges")
-# words that are not taken for nodes
+# Words in the first line of a file that are not taken for nodes.
 HEADINGS = {"source", "target", "from", "to", "src", "dst", "node1", "node2"}
 
 
@@ -276,7 +276,7 @@ def _parse(path: Path) -> _Parsed:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of each line that is not blank, without a line of headings."""
+    """Yield the number and the fields of each line, without blank lines and headings."""
     with path.open(encoding="utf-8-sig") as file:
         split = ((k, _split(line)) for k, line in enumerate(file, start=1))
         rows = ((k, fields) for k, fields in split if fields)

@@ -69,7 +69,7 @@ def tree_share(graph: Graph) -> float:
 
 
 def tree_rates(parents: Integers) -> Floats:
-    """Return the rate of the edge from each node to its parent, relative to others; 0 for the root."""
+    """Return the relative rate of the edge from each node to its parent; 0 for the root."""
     n, sizes = len(parents), np.ones(len(parents))
     waiting, above = np.bincount(parents[parents >= 0], minlength=n).tolist(), parents.tolist()
     ready = [node for node in range(n) if not waiting[node]]
@@ -84,7 +84,7 @@ def tree_rates(parents: Integers) -> Floats:
 
 
 def spanning_tree(graph: Graph) -> Integers:
-    """Return the parent of each node in a spanning tree of shortest paths from a node in the middle.
+    """Return the parent of each node in a tree of shortest paths from a node in the middle.
 
     The length of an edge is the mean time between its exchanges, one over its rate. To find a node
     in the middle, go to the farthest node twice, then to the middle of the path between the two; do
@@ -103,7 +103,7 @@ def spanning_tree(graph: Graph) -> Integers:
         parents, lengths = search.paths_from(far)
         candidates.append(_middle(parents, lengths, int(np.argmax(lengths))))
     found = [search.paths_from(root) for root in dict.fromkeys(candidates)]
-    return min(found, key=lambda one: float(one[1].max()))[0]
+    return min(found, key=lambda paths: float(paths[1].max()))[0]
 
 
 def _two_levels(n: int) -> Integers:
@@ -135,7 +135,7 @@ class _Search:
         self.lengths: list[float] = lengths.tolist()
 
     def paths_from(self, root: int) -> tuple[Integers, Floats]:
-        """Return each node's parent on its shortest path from a root, and the length of the path."""
+        """Return each node's parent on its shortest path from a root, and the path's length."""
         parents, lengths = self._weighted(root) if self.is_weighted else self._breadth_first(root)
         return np.array(parents), np.array(lengths)
 

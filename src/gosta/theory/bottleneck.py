@@ -43,7 +43,8 @@ class Bottleneck(NamedTuple):
 
     side: Integers  # nodes of the smaller side, in order
     edges: int  # number of edges between the sides
-    share: float  # edge weight between the sides, relative to that between two random sides of these sizes
+    # Edge weight between the sides, relative to the weight between two random sides of these sizes.
+    share: float
     description: str  # one sentence that names both sides and the number of edges
     graph: Graph  # the network
 
@@ -94,7 +95,8 @@ def bottleneck(graph: Any, n: int | None = None, seed: int = 0) -> Bottleneck:
     if graph.edges is None:
         half = graph.n // 2
         edges = half * (graph.n - half)
-        description = f"none: {half:,} nodes and the other {graph.n - half:,} are joined by {count(edges, 'edge')}"
+        sides = f"{half:,} nodes and the other {graph.n - half:,}"
+        description = f"none: {sides} are joined by {count(edges, 'edge')}"
         return Bottleneck(np.arange(half), edges, 1.0, description, graph)
     vector = slowest_mode(graph)[1]
     steps = np.rint(vector / (SAME * np.abs(vector).max()))
@@ -122,17 +124,19 @@ def _best_cut(graph: Graph, order: Integers) -> Bottleneck:
 
 
 def _description(graph: Graph, side: Integers, edges: int, share: float) -> str:
-    one, count, rest = _ranges(side), len(side), graph.n - len(side)
-    two = _ranges(np.setdiff1d(np.arange(graph.n), side, assume_unique=True))
-    if len(one) == 1 and len(two) == 1 and share <= NARROW:
-        one, two = sorted([one, two], key=lambda ranges: int(ranges[0].partition("-")[0]))
-        sides = f"node{'s' * ('-' in one[0])} {one[0]} and {two[0]}"
+    smaller, size = _ranges(side), len(side)
+    larger = _ranges(np.setdiff1d(np.arange(graph.n), side, assume_unique=True))
+    if len(smaller) == 1 and len(larger) == 1 and share <= NARROW:
+        pair = sorted([smaller[0], larger[0]], key=lambda nodes: int(nodes.partition("-")[0]))
+        sides = f"node{'s' * ('-' in pair[0])} {pair[0]} and {pair[1]}"
     else:
-        named = ", ".join(one[:MAX_RANGES]) + ", ..." * (len(one) > MAX_RANGES)
-        sides = f"{count:,} node{'s' * (count > 1)} ({named}) and the other {rest:,}"
+        named = ", ".join(smaller[:MAX_RANGES]) + ", ..." * (len(smaller) > MAX_RANGES)
+        others = f"the other {graph.n - size:,}"
+        sides = f"{size:,} node{'s' * (size > 1)} ({named}) and {others}"
     joined = f"{sides} are joined by {edges:,} of {graph.m:,} edges"
     if share > NARROW:
-        return f"none to speak of: {joined}, {percent(share, '.0f')} of the weight between random sides of these sizes"
+        part = f"{percent(share, '.0f')} of the weight between random sides of these sizes"
+        return f"none to speak of: {joined}, {part}"
     return joined
 
 
@@ -146,7 +150,7 @@ def _ranges(nodes: Integers) -> list[str]:
 def plot_bottleneck(
     found: Bottleneck, figure: Callable[[float, float], Any], ax: Any = None
 ) -> Any:
-    """Draw a network with the two sides of its bottleneck in two colours, and the edges between them.
+    """Draw a network with the sides of its bottleneck in two colours, and the edges between.
 
     Without axes they belong to a new figure, which `figure` makes. Returns the axes.
     """

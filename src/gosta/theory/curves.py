@@ -27,7 +27,7 @@ from gosta.views import numbers, terminal
 
 MAX_EXPECTED_NODES = 4000  # eigenvectors of more nodes take minutes
 
-# of neighbours' row means: from here on a sentence says that they are alike
+# Correlation of neighbours' row means, from which on a sentence says that neighbours are alike.
 NOTABLE_CORRELATION = 0.2
 # Kinds of errors.
 SIMULATED = "simulated"
@@ -70,7 +70,8 @@ def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> d
     """
     if setting.faults or setting.changing is not None:
         return {}
-    name, estimand, target = setting.protocol.name, setting.estimand, setting.target
+    name, estimand = setting.protocol.name, setting.estimand
+    target = setting.target
     size = scale_of(target) or 1.0
     curves, expected = {}, None
     if name in EXPECTATIONS and estimand.n <= MAX_EXPECTED_NODES:
@@ -116,7 +117,7 @@ class Comparison:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return settings, properties of network and data, and all curves, as JSON can store them."""
+        """Return settings, properties of network and data, and all curves, for JSON."""
         setting = self.setting
         return {
             "protocol": setting.protocol.name,

@@ -78,7 +78,8 @@ def expectation(
     Examples
     --------
     >>> import gosta
-    >>> gosta.theory.expectation("gosta-sync", [1.0, 2.0, 4.0], "gini-mean-difference", "path", [1, 10, 1000]).round(3)
+    >>> choice = "gosta-sync", [1.0, 2.0, 4.0], "gini-mean-difference", "path"
+    >>> gosta.theory.expectation(*choice, [1, 10, 1000]).round(3)
     array([[0.   , 1.605, 1.996],
            [0.   , 1.651, 1.996],
            [0.   , 1.745, 1.997]])
@@ -100,7 +101,7 @@ def expected_estimates(setting: Setting, times: Integers) -> Floats:
         )
         means.append(formula(kernel, modes, times, setting.graph))
     by_time = np.stack(means, axis=-1).swapaxes(0, 1)
-    # a ratio of rounding errors is no estimate
+    # A ratio of rounding errors is not an estimate.
     by_time[np.abs(by_time) < ROUNDING * np.abs(estimand.means)] = 0.0
     return np.stack([setting.values(at) for at in by_time], axis=1)
 
@@ -162,7 +163,8 @@ def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: G
     its own observation. The dependence between the count and the estimate of a node is still
     neglected.
     """
-    matrix, n, last = laplacian(graph), len(kernel), int(times.max())
+    matrix = laplacian(graph)
+    n, last = len(kernel), int(times.max())
     probabilities = matrix.diagonal()
     visitors, own = _ExpectedVisitors(kernel, modes, last), kernel.diagonal()
     longest = 0.5 / float(modes.rates[-1])
@@ -173,7 +175,7 @@ def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: G
         )
 
     def change(t: float, z: Floats) -> Floats:
-        # the probability that this is the node's first exchange
+        # The probability that this is the node's first exchange.
         first = power(probabilities, t - 1)
         weight = power_sum(probabilities, t) / t
         flow = matrix @ z
@@ -181,7 +183,8 @@ def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: G
         folded = probabilities * (first * own + (weight - first) * np.where(first < 1, later, own))
         return np.asarray(folded - flow / 2 - weight * (probabilities * z - flow / 2))
 
-    z, now, out = np.zeros(n), 0, np.empty((n, len(times)))
+    z, out = np.zeros(n), np.empty((n, len(times)))
+    now = 0
     for place in np.argsort(times, kind="stable"):
         stop = int(times[place])
         while now < stop:
@@ -267,7 +270,8 @@ def bound(
     Examples
     --------
     >>> import gosta
-    >>> gosta.theory.bound("gosta-sync", [1.0, 2.0, 4.0], "gini-mean-difference", "path", [10, 1000]).round(3)
+    >>> choice = "gosta-sync", [1.0, 2.0, 4.0], "gini-mean-difference", "path"
+    >>> gosta.theory.bound(*choice, [10, 1000]).round(3)
     array([4.737, 0.043])
     """
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
@@ -389,7 +393,7 @@ class PhantomNetwork:
         self.average, self.swap = np.eye(n) - matrix / 2, np.eye(n) - matrix
 
     def start(self) -> Floats:
-        """Return the state before the first iteration: estimates of 0, and the kernel in every copy."""
+        """Return the first state: estimates of 0, and the kernel in every copy."""
         return np.concatenate([np.zeros(self.n), self.kernel.ravel()])
 
     def transition(self, t: int) -> Floats:
@@ -430,7 +434,7 @@ def validate_times(times: ArrayLike) -> Integers:
 
 
 def formula_for(protocol: AnyProtocol, formulas: Mapping[str, Formula], kind: str) -> Formula:
-    """Return the formula of a protocol, or raise an error that names the protocols that have one."""
+    """Return the formula of a protocol, or raise an error that names protocols with one."""
     if protocol.name not in formulas:
         raise InputError(
             f"there is no {kind} for {protocol.name}; there is one for {', '.join(formulas)}"
@@ -452,13 +456,16 @@ def power_sum(rate: Rates, t: Times) -> Floats:
         return np.asarray(np.where(np.abs(rate) < 1e-300, t, lost / rate))
 
 
-def power_quotient(one: Floats, other: Floats, t: int) -> Floats:
-    """Return (x^t − y^t)/(x − y) for x = 1 − one, y = 1 − other: the sum of x^r y^(t−1−r) over r."""
-    gap = other - one
+def power_quotient(first: Floats, second: Floats, t: int) -> Floats:
+    """Return (x^t − y^t)/(x − y) for x = 1 − first and y = 1 − second.
+
+    It is the sum of x^r y^(t−1−r) over r.
+    """
+    gap = second - first
     with np.errstate(divide="ignore", invalid="ignore"):
-        out: Floats = (power(one, t) - power(other, t)) / gap
+        out: Floats = (power(first, t) - power(second, t)) / gap
     # Where the two are too near for a difference, its slope at the middle; either way ten digits
     # are left.
-    near = t * np.abs(gap) < 1e-5 * np.abs(1 - one)
-    out[near] = t * power((one + other)[near] / 2, t - 1)
+    near = t * np.abs(gap) < 1e-5 * np.abs(1 - first)
+    out[near] = t * power((first + second)[near] / 2, t - 1)
     return out

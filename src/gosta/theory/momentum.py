@@ -44,7 +44,7 @@ from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary
 
 ESTIMATE, DEBT, COUNTED, MEAN, VISITOR, ROW = range(6)
 SIZE = 6
-# the distinct entries of a covariance matrix
+# The distinct entries of a covariance matrix.
 PAIRS = [(i, j) for i in range(SIZE) for j in range(i, SIZE)]
 AT = {pair: place for place, pair in enumerate(PAIRS)}
 DUPLICATE = (
@@ -54,10 +54,10 @@ DUPLICATE = (
     * 1.0
 )
 ELIMINATE = (DUPLICATE / DUPLICATE.sum(axis=0)).T
-# steps of the integration in exchanges of a node, later relative to their number
-FIRST_STEP, GROWTH = (0.5, 0.06)
+FIRST_STEP = 0.5  # of the integration, in exchanges of a node
+GROWTH = 0.06  # later steps of the integration, relative to the exchanges of a node so far
 GAMMA = 1 - 1 / math.sqrt(2)  # of the two-stage Runge-Kutta rule: stable however fast a mode is
-# exchanges of a node after which a visitor is back
+# Exchanges of a node after which a visitor is back.
 LAGS = np.append(0.0, np.geomspace(0.05, 1e6, 160))
 
 
@@ -76,7 +76,8 @@ class Source(NamedTuple):
 
     growth: Callable[[NetworkSummary, float], Growth]
     copies: int  # visitors of each row that carry its mean; 1 where the mean stays at its node
-    evenness: float  # variance of how often a row is met, relative to independent visits, where nodes compare many
+    # Variance of how often a row is met, relative to independent visits, where nodes compare many.
+    evenness: float
 
 
 def missing_of_tracking(exchanges: Floats) -> Floats:
@@ -113,7 +114,8 @@ def carried_growth(network: NetworkSummary, t: float) -> Growth:
     is then counted at once. A node remembers a row more with every exchange, up to `REMEMBERED`;
     visitors meet nodes by their pace.
     """
-    paces, weights, now = network.paces, network.paces * network.pace_shares, t * network.rarity
+    paces, weights = network.paces, network.paces * network.pace_shares
+    now = t * network.rarity
     full = (REMEMBERED - 1) / paces  # when a node remembers as many rows as it can
     rows = float(weights @ np.minimum(REMEMBERED, 1 + paces * now))
     until = np.minimum(now, full)
@@ -136,7 +138,7 @@ CARRIED = Source(carried_growth, COPIES, 0.5)
 class MomentumErrors:
     """Predicted errors over time, integrated as far as they are asked for.
 
-    `source` is None where nodes average moments of their own rows, and meet none of others.
+    `source` is None where nodes average moments of their own rows and never meet others.
     """
 
     def __init__(
@@ -144,7 +146,7 @@ class MomentumErrors:
     ) -> None:
         self.source, self.network, self.kernel = source, network, kernel
         rates, counts = network.merged()
-        # whether the slowest mode is one, along which the rows are known
+        # Whether there is a single slowest mode, along which the rows are known.
         self.is_single = counts[0] < 1.5
         # The last mode is the mean over all nodes, whose share is 0: it takes no part in means over
         # modes.
@@ -158,7 +160,7 @@ class MomentumErrors:
         returns = np.exp(-2.0 * self.copies * np.outer(LAGS, self.rates)) @ self.shares - np.exp(
             -self.copies * LAGS
         )
-        # probability to meet again, beyond that of two random rows
+        # Probability that rows meet again, less the probability for two random rows.
         self.returns = np.maximum(0.0, returns)
         self.covariances = self._first_covariances()
         # By time: the variance over all modes, over the slowest of them, and that of the mean over
@@ -172,20 +174,20 @@ class MomentumErrors:
     def _first_covariances(self) -> Floats:
         kernel, found = self.kernel, np.zeros((len(self.rates), len(PAIRS)))
         if self.source is None:
-            # a row is in both places of the kernel
+            # A row is in both places of the kernel.
             found[:-1, AT[ESTIMATE, ESTIMATE]] = 4 * kernel.rows
         else:
             for pair in [
                 (i, j) for i in (MEAN, VISITOR, ROW) for j in (MEAN, VISITOR, ROW) if i <= j
             ]:
-                # the first visitor is a neighbour's or the node's own row
+                # The first visitor is the row of a neighbour, or of the node itself.
                 found[:-1, AT[pair]] = kernel.rows
             weights, met = (
                 self.network.paces * self.network.pace_shares,
                 np.ones_like(self.network.paces),
             )
             if self.source is CARRIED:
-                # rows that a node remembers in its first exchange
+                # Rows that a node remembers in its first exchange.
                 met = np.clip(self.network.paces, 1.0, REMEMBERED)
             found[:, AT[MEAN, MEAN]] += kernel.pairs * float(weights @ (1 / met)) / self.copies
         if self.is_single:
@@ -199,7 +201,7 @@ class MomentumErrors:
             self._step(max(FIRST_STEP, GROWTH * self.times[-1]))
         times = np.array(self.times) * self.network.rarity
         modes, slowest, mean = (
-            np.interp(exchanges, times, one) for one in (self.modes, self.slowest, self.means)
+            np.interp(exchanges, times, values) for values in (self.modes, self.slowest, self.means)
         )
         passed = exchanges * self.network.paces
         lacking, bias, scale = 0.0, 0.0, 1.0
@@ -250,7 +252,8 @@ class MomentumErrors:
         """
         t = self.times[-1] + length / 2
         own, coupling, by_rate, noise = self._equation(t)
-        rates, shares, size = self.rates[:, None], self.shares, len(PAIRS)
+        rates, shares = self.rates[:, None], self.shares
+        size = len(PAIRS)
         h = GAMMA * length
         inverse: Floats = np.asarray(np.linalg.inv(np.eye(size) - h * own), dtype=np.float64)
         means = [np.tensordot(shares * self.rates**k, inverse, axes=1) for k in range(3)]
@@ -282,7 +285,8 @@ class MomentumErrors:
         They are what a mode itself adds, what the mean over modes adds, what that mean weighted by
         rates adds, and noise.
         """
-        network, source, unit = self.network, self.source, np.eye(SIZE)
+        network, source = self.network, self.source
+        unit = np.eye(SIZE)
         payout = 1 / memory(t + 1)
         gain = PUSH * network.push * min(1.0, (t + 1) / RAMP) * memory(t + 1)
         moved = np.zeros((SIZE, SIZE))  # by averaging, times the difference of two estimates

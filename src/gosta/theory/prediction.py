@@ -39,7 +39,7 @@ from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary, 
 from gosta.views import html
 from gosta.views.numbers import count
 
-# of the estimate of 0 at the start of GoSta-async, in exchanges of a node
+# Weight of the estimate of 0 at the start of GoSta-async, in exchanges of a node.
 START_WEIGHT = math.exp(-np.euler_gamma)
 LATEST = 2.0**53
 FAR_BELOW = 0.2  # of the accuracy: an error below that will not exceed the accuracy again
@@ -139,11 +139,8 @@ def predict(
         setting = make_setting(rule, data, statistic, graph, seed, options or {}, **choice)
         if n not in (None, setting.estimand.n):
             raise InputError(f"n = {n}: the data have {setting.estimand.n} rows; leave n out")
-        network, formula, kernel = (
-            summarise(setting.graph),
-            formula_of_setting(setting),
-            kernel_moments(setting),
-        )
+        formula = formula_of_setting(setting)
+        network, kernel = summarise(setting.graph), kernel_moments(setting)
         numbers = setting.gossip.units(
             setting.estimand.x.shape[1], setting.mean_count, len(setting.offset)
         )
@@ -191,11 +188,8 @@ def predicted_errors(setting: Setting, times: Integers, expected: Floats | None 
     `expected`, the relative errors of expected estimates (nodes × times), replaces the assumption
     that rows are placed at random.
     """
-    network, kernel, formula = (
-        summarise(setting.graph),
-        kernel_moments(setting),
-        formula_of_setting(setting),
-    )
+    network, kernel = summarise(setting.graph), kernel_moments(setting)
+    formula = formula_of_setting(setting)
     if expected is None:
         return np.array([error_at(formula, network, kernel, float(t)) for t in times])
     noise = [formula(network, kernel, float(t)).noise for t in times]
@@ -242,7 +236,10 @@ def _along_slowest_mode(graph: Graph, deviations: Floats) -> float:
 
 
 def neighbour_correlation(setting: Setting) -> float:
-    """Return the correlation of row means between neighbours: about 0 where rows are placed at random."""
+    """Return the correlation of row means between neighbours.
+
+    It is about 0 where rows are placed at random.
+    """
     means, edges = setting.estimand.row_means @ setting.slopes.T, setting.graph.edges
     if edges is None:
         return 0.0
@@ -295,7 +292,8 @@ def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> Error
 
     It decays, and what averaging takes from two nodes is spread over all modes.
     """
-    a, n, root = network.rates / 2, network.n, np.sqrt(network.counts)
+    a, n = network.rates / 2, network.n
+    root = np.sqrt(network.counts)
     decay, modes = np.linalg.eigh(np.outer(root * a, root * a) - 2 * np.diag(a))
     left = (modes.T @ root) ** 2 @ np.exp(decay * t)
     placement = float(network.counts @ np.exp(-2 * a * t))
@@ -355,7 +353,7 @@ def gosta_async(network: NetworkSummary, kernel: KernelMoments, t: float) -> Err
 def _variances(
     network: NetworkSummary, kernel: KernelMoments, t: float, stay: float, flat: float
 ) -> tuple[float, float]:
-    """Return the variances over nodes and over runs of estimates that are averaged in every exchange.
+    """Return variances over nodes and over runs of estimates averaged in every exchange.
 
     `stay` is the mean square of how often a visitor is folded in during one stay. `flat` and `stay`
     weight the part that has not been averaged yet; on the complete graph they make the sum exact:

@@ -23,10 +23,10 @@ from gosta.runtime import machine, progress
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
 
-# up to which all eigenvalues are computed where they are needed: below half a second
+# Up to here all eigenvalues are computed where they are needed: below half a second.
 MAX_DENSE_NODES = 2000
 MAX_SMALL_NODES = 500  # up to which all are computed even where the smallest is enough
-# up to which a sparse graph is factored, which finds the slowest mode everywhere
+# Up to here a sparse graph is factored, which finds the slowest mode everywhere.
 MAX_FACTORED_NODES = 10_000
 MAX_BLOCK_NODES = 200_000  # beyond which fewer vectors are solved for at once, for memory and time
 MAX_PROJECTION_ROUNDS = 2000  # of inverse iteration, where there are several slowest modes
@@ -216,7 +216,10 @@ def merge_close(rates: Floats, counts: Floats, width: float) -> tuple[Floats, Fl
 
 
 def laplacian(graph: Graph) -> Any:
-    """Return the Laplacian whose edge weights sum to one: dense for the complete graph, sparse otherwise."""
+    """Return the Laplacian whose edge weights sum to one.
+
+    It is dense for the complete graph, sparse otherwise.
+    """
     n = graph.n
     if graph.edges is None:
         return (np.eye(n) * n - 1) / graph.m
@@ -366,7 +369,8 @@ def _sample_rates(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
     The slowest rate, which the quadrature would miss, is solved for and its direction excluded.
     """
     rate, vector = slowest_mode(graph)
-    n, matrix, rng = graph.n, laplacian(graph), np.random.default_rng(0)
+    n, matrix = graph.n, laplacian(graph)
+    rng = np.random.default_rng(0)
     rates, counts = [np.array([rate])], [np.array([1.0])]
     fixed = np.column_stack([np.full(n, n**-0.5), vector / np.linalg.norm(vector)])
     for _ in range(starts):

@@ -37,7 +37,8 @@ class ErrorMoments(NamedTuple):
     """Predicted moments of a node's relative error."""
 
     bias: float  # mean over nodes and runs
-    placement: float  # variance over nodes of the mean over runs: it depends on which rows are at which nodes
+    # Variance over nodes of the mean over runs: it depends on which rows are at which nodes.
+    placement: float
     noise: float  # variance over runs
     lacking: float = 0.0  # share of nodes that have no estimate yet: their error is 100 %
 
@@ -49,7 +50,8 @@ class NetworkSummary:
     n: int  # number of nodes
     rates: Floats  # rates of the modes (see `spectrum`)
     counts: Floats  # number of modes of each rate
-    rarity: float  # mean over nodes of 1/(probability to be drawn), in units of n/2: 1 if all are equally likely
+    # Mean over nodes of 1/(probability to be drawn), in units of n/2: 1 if all are equally likely.
+    rarity: float
     squared_rarity: float  # mean over nodes of the square of that
     push: float  # mean over edges of the share of momentum that tracking gives to them
     paces: Floats  # exchanges of a node, relative to the mean over nodes; close ones merged

@@ -35,7 +35,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
         numbers[graph] = {name: history.as_json() for name, history in histories.items()}
     ratio_text = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     end_text, average_text = (
-        ", ".join(f"{100 * one:.1f}" for one in values) for values in (at_end, on_average)
+        ", ".join(f"{100 * value:.1f}" for value in values) for values in (at_end, on_average)
     )
     first = max(ahead_until)
     flooding_ahead = f"{int(ours.iterations[first - 1]):,}" if first else "none"

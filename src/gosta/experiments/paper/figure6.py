@@ -27,11 +27,11 @@ PROTOCOLS = (*FAST, "gosta-sync", "u2", "flooding", "master-node")
 # sorted ones.
 LONG_ITERATIONS = {OURS: 200_000, "tracking": 1_600_000, "gosta-async": 1_600_000}
 SORTED_ITERATIONS = {OURS: 800_000, "tracking": 1_600_000, "gosta-async": 4_800_000}
-SORTED_SHARE = 5  # one run in so many with sorted rows
+SORTED_SHARE = 5  # shuffled runs for each run with sorted rows
 CHECKPOINTS = 100
 ERROR = 0.01
 LEAST_FACTOR = 6  # by which exchanges are to be fewer on each network
-# exchanges of a node after which errors are compared; before, few rows are counted
+# Exchanges of a node after which errors are compared; before, few rows are counted.
 FIRST_PER_NODE = 4
 ON_NETWORKS = "on complete, Watts-Strogatz and grid"
 RANDOM_PAIRS = (
@@ -51,7 +51,7 @@ def jobs(plan: Plan) -> list[Job]:
 def _job(plan: Plan, graph: str, protocol: str) -> Job:
     """Return a long job for the protocols of the first claims.
 
-    The slow simulation of flooding is that of figure 4.
+    Flooding is slow to simulate: its job is the one of figure 4.
     """
     if protocol == "flooding":
         return plan.job(plan.scatter, graph, protocol)
@@ -157,7 +157,8 @@ def _ratios(histories: model.ByGraph, other: str) -> tuple[list[float], str]:
 
 def _never_worse(histories: model.ByGraph, n: int) -> Claim:
     """Compare errors at the checkpoints of the default protocol, with the others' interpolated."""
-    ratios, only_late, first = [], [], FIRST_PER_NODE * n // 2
+    ratios, only_late = [], []
+    first = FIRST_PER_NODE * n // 2
     for by_protocol in histories.values():
         ours, theirs = by_protocol[OURS], by_protocol["gosta-async"]
         compared = ours.iterations >= first

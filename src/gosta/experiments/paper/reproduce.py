@@ -55,8 +55,9 @@ def make_plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
     except InputError as error:
         other = "" if data else "; or take a stand-in, such as --data breast-cancer"
         raise InputError(f"{error}{other}") from None
-    first, second = (_rectangular(one.shuffle(seed)) if data else one.shuffle(seed) for one in rows)
-    titles = [TITLES.get(one.name, one.name) for one in (first, second)]
+    shuffled = [table.shuffle(seed) for table in rows]
+    first, second = map(_rectangular, shuffled) if data else shuffled
+    titles = [TITLES.get(table.name, table.name) for table in (first, second)]
     # The paper divides the AUC by known class sizes: so does the Mann-Whitney count, but for a
     # constant factor.
     scatter = Subject(
@@ -147,7 +148,8 @@ def numpy_seconds_per_iteration(plan: Plan) -> float:
     All nodes are updated, as in the paper's pseudo-code.
     """
     x = plan.scatter.x
-    n, points, cell, rng = len(x), x[:, :-1], x[:, -1], np.random.default_rng(0)
+    n, rng = len(x), np.random.default_rng(0)
+    points, cell = x[:, :-1], x[:, -1]
     visitor, estimate = np.arange(n), np.zeros(n)
     edges = rng.integers(n, size=(TIMED_ITERATIONS, 2))
     start = time.perf_counter()
@@ -265,7 +267,7 @@ def _markdown(
 
 
 def count_agreeing(claims: Sequence[tuple[bool, bool]]) -> str:
-    """Return in words how many claims agree, those of the paper and ours.
+    """Return in words how many claims of the paper agree, and how many of ours.
 
     Each claim says whether it is ours, and whether it agrees.
 

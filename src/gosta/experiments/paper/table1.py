@@ -17,7 +17,7 @@ GAPS_OF_THE_PAPER = {
     1260: {"complete": 7.94e-4, "watts-strogatz": 5.49e-5, "torus": 6.03e-6},
 }
 RANDOM_GRAPHS = 50  # Watts-Strogatz graphs of each size
-# rows, numbers, classes
+# Rows, numbers of a row, classes.
 DATA_OF_THE_PAPER = {"wine-quality-red": (1599, 12, 11), "svmguide3": (1260, 23, 2)}
 MARKS = range(11)  # that a wine can be given
 
