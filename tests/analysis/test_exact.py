@@ -62,7 +62,8 @@ def test_chi_squared_is_scipys() -> None:
             )
 
 
-# Vaccinated ill and healthy, not vaccinated ill and healthy: the thirteen trials of BCG in Colditz and others (1994).
+# Vaccinated ill and healthy, not vaccinated ill and healthy: the thirteen trials of BCG in Colditz
+# and others (1994).
 BCG = [
     (4, 119, 11, 128), (6, 300, 29, 274), (3, 228, 11, 209), (62, 13536, 248, 12619), (33, 5036, 47, 5761),
     (180, 1361, 372, 1079), (8, 2537, 10, 619), (505, 87886, 499, 87892), (29, 7470, 45, 7232), (17, 1699, 65, 1600),

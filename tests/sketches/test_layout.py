@@ -271,7 +271,8 @@ def test_a_hidden_stratum_does_not_follow_from_the_others() -> None:
         for first in (results[:5], results[5:]):
             assert [r.stratum[-1:] for r in first if r.has_value] == ["", *shown]
             assert all(r.rows == 0 for r in first if not r.has_value)
-            # Values beyond the range: how many is not shown if they are few, and the bracket is not for them.
+            # Values beyond the range: how many is not shown if they are few, and the bracket is not
+            # for them.
             assert first[0].clipped == 5 != (x[:, 0] > 50).sum() > 0
             assert [r.is_certified for r in first if r.has_value] == [
                 r.clipped == 0 for r in first if r.has_value

@@ -1,8 +1,9 @@
 """How much one row changes the sums, by brute force: never more than the noise of differential privacy is made for.
 
-Neighbouring tables differ in one row, which is replaced by another one. Laplace noise is made for twice the features of
-a row, Gaussian noise for `squared_change`. Rows are taken from what is worst: ends of ranges and of bins, the next
-floats on both sides, numbers far beyond, the other class, event and stratum.
+Neighbouring tables differ in one row, which is replaced by another one. Laplace noise is made for
+twice the features of a row, Gaussian noise for `squared_change`. Rows are taken from what is worst:
+ends of ranges and of bins, the next floats on both sides, numbers far beyond, the other class,
+event and stratum.
 """
 
 from __future__ import annotations

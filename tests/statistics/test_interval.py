@@ -243,7 +243,8 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_cover_the_population_value(case: str) -> None:
     """Of 300 intervals at 95 % the number that cover is binomial; with the seed fixed the test is repeatable, and
-    intervals that cover in 93 % would fail it for one seed in 1000. benchmarks/interval_coverage.py has more cases."""
+    intervals that cover in 93 % would fail it for one seed in 1000. benchmarks/interval_coverage.py
+    has more cases."""
     name, n, value = CASES[case]
     covered = 0
     for seed in range(TRIALS):

@@ -240,7 +240,8 @@ def lorenz(x: Exact) -> list[Fraction]:
     return shares
 
 
-# What brackets must hold: values over rows in which every number is clipped to its range, without any rounding.
+# What brackets must hold: values over rows in which every number is clipped to its range, without
+# any rounding.
 EXACT: dict[str, Callable[[Sequence[Exact], Floats], list[Fraction]]] = {
     "gini-mean-difference": lambda x, _: [differences(x[0], x[0]) / (len(x[0]) * (len(x[0]) - 1))],
     "gini-index": lambda x, _: [differences(x[0], x[0]) / (2 * len(x[0]) * sum(x[0]))],

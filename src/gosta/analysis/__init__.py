@@ -1,1 +1,1 @@
-"""Statistics of rows in one place: exact values, groups of rows, and which statistics fit a table."""
+"""Statistics of rows in one place: exact values, groups, and which statistics fit."""

@@ -1,9 +1,10 @@
-"""Several statistics of one table, over all rows and over groups of them, with all that was assumed.
+"""Several statistics of one table, over all rows and over groups of them.
 
-Rows are encoded once, over the whole table, and then cut into groups: so every group has the same positive class, the
-same direction of the score, the same bandwidth. Only where a row's part depends on its rank among the others (trimmed
-means, partial AUC) are groups encoded one by one. The value over all rows counts pairs across groups too; beside it
-stand the mean of the groups' own values, and how much these differ beyond chance.
+Rows are encoded once, over the whole table, and then cut into groups: so every group has the same
+positive class, the same direction of the score, the same bandwidth. Only where a row's part depends
+on its rank among the others (trimmed means, partial AUC) are groups encoded one by one. The value
+over all rows counts pairs across groups too; beside it stand the mean of the groups' own values,
+and how much these differ beyond chance.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ def compute(
     options: Options | None = None,
     sampling: Sampling | None = None,
 ) -> list[Estimate]:
-    """Compute statistics over data whose columns are selected; with `by`, over groups of rows too, with intervals."""
+    """Compute statistics over data whose columns are selected.
+
+    With `by`, they are computed over groups of rows too, with intervals.
+    """
     wanted = [
         one
         for given in statistics

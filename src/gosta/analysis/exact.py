@@ -1,4 +1,7 @@
-"""``gosta.exact``: a statistic over rows in one place; with bins, as the sums of private networks give it."""
+"""``gosta.exact``: a statistic over rows in one place.
+
+With bins, it is computed from sums, as private networks compute it.
+"""
 
 from __future__ import annotations
 
@@ -94,65 +97,79 @@ def exact(
     data
         A data set's name, a file, or an object in memory: see `gosta.datasets.load`.
     statistic
-        A name from ``gosta statistics`` or a function decorated with ``@gosta.statistic``; or a list of them, in which
-        "kendall-tau:age+risk" names the columns of one.
+        A name from ``gosta statistics`` or a function decorated with ``@gosta.statistic``; or a
+        list of them, in which "kendall-tau:age+risk" names the columns of one.
     columns
-        The columns to use, by name or position; needed where the data have more than the statistic takes.
+        The columns to use, by name or position; needed where the data have more than the statistic
+        takes.
     label, score
-        The column of classes (or the classes themselves) and the column of scores. Without a score column, rows are
-        scored by their only column, or of several by x · (difference of the class means).
+        The column of classes (or the classes themselves) and the column of scores. Without a score
+        column, rows are scored by their only column, or of several by x · (difference of the class
+        means).
     normalisation
         "U" leaves out pairs of a row with itself, "V" counts them. Default: the textbook's choice.
     interval
-        Confidence level, such as 0.95: returns an `Estimate`; for the AUC with DeLong's standard error.
+        Confidence level, such as 0.95: returns an `Estimate`; for the AUC with DeLong's standard
+        error.
     drop_missing
         Leave out rows with missing or infinite values instead of raising an error.
     bins, ranges, edges, find_edges
-        With bins or edges the value is computed from sums only, as a network of private sums does: returns an
-        `Estimate` with a `bracket`, in which the value over the rows lies. Bins of a column have equal width within its
-        range (by default that of the rows); or edges between them; or with `find_edges` about equally many rows each.
+        With bins or edges the value is computed from sums only, as a network of private sums does:
+        returns an `Estimate` with a `bracket`, in which the value over the rows lies. Bins of a
+        column have equal width within its range (by default that of the rows); or edges between
+        them; or with `find_edges` about equally many rows each.
     by
-        A column, such as "hospital", or its values: the statistic of each group too, with intervals (95 % unless
-        `interval` says otherwise), the mean of the groups' own values, and how much they differ beyond chance.
+        A column, such as "hospital", or its values: the statistic of each group too, with intervals
+        (95 % unless `interval` says otherwise), the mean of the groups' own values, and how much
+        they differ beyond chance.
     weights
-        The column of row weights, or the weights themselves: a pair of rows counts by the product of its weights. An
-        interval takes rows for a sample of n with weights of their own, not for as many rows as their weights add up
-        to. ``"auc@w"`` is the AUC with the weights in column w.
+        The column of row weights, or the weights themselves: a pair of rows counts by the product
+        of its weights. An interval takes rows for a sample of n with weights of their own, not for
+        as many rows as their weights add up to. ``"auc@w"`` is the AUC with the weights in column
+        w.
     sample, seed
-        For kernels of three rows: so many random triples instead of all. Returns an `Estimate` with the standard error
-        of sampling; with `interval`, with that of the rows as a sample of a population, too.
+        For kernels of three rows: so many random triples instead of all. Returns an `Estimate` with
+        the standard error of sampling; with `interval`, with that of the rows as a sample of a
+        population, too.
     options, **statistic_options
-        The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that has the name of a
-        parameter of this function is given in ``options={...}``.
+        The statistic's options, such as ``variant="b"`` for ``kendall-tau``. An option that has the
+        name of a parameter of this function is given in ``options={...}``.
 
     Returns
     -------
     float, array, Estimate or data frame
-        A number; an array for a statistic of several numbers; an `Estimate` if `interval`, `bins` or `edges` is given.
-        For a list of statistics or with `by` a pandas data frame (a list of dictionaries if pandas is not installed), a
-        row for each statistic and group, with what was assumed; its `attrs["heterogeneity"]` compares the groups.
+        A number; an array for a statistic of several numbers; an `Estimate` if `interval`, `bins`
+        or `edges` is given. For a list of statistics or with `by` a pandas data frame (a list of
+        dictionaries if pandas is not installed), a row for each statistic and group, with what was
+        assumed; its `attrs["heterogeneity"]` compares the groups.
 
     Examples
     --------
     >>> import gosta
     >>> gosta.exact([1.0, 2.0, 4.0], "gini-mean-difference")
     2.0
-    >>> gosta.exact({"risk": [0.1, 0.4, 0.35, 0.8], "ill": [0, 0, 1, 1]}, "auc", columns="risk", label="ill")
+    >>> patients = {"risk": [0.1, 0.4, 0.35, 0.8], "ill": [0, 0, 1, 1]}
+    >>> gosta.exact(patients, "auc", columns="risk", label="ill")
     0.75
     >>> estimate = gosta.exact("breast-cancer", "auc", interval=0.95)
     >>> f"{estimate.value:.3f}, {estimate.low:.3f} to {estimate.high:.3f}"
     '0.963, 0.945 to 0.975'
     >>> estimate = gosta.exact("breast-cancer", "auc", bins=256)
-    >>> f"{estimate.value:.4f}, certainly within {estimate.bracket[0]:.4f} to {estimate.bracket[1]:.4f}"
+    >>> low, high = estimate.bracket
+    >>> f"{estimate.value:.4f}, certainly within {low:.4f} to {high:.4f}"
     '0.9631, certainly within 0.9611 to 0.9651'
-    >>> table = gosta.exact("iris", ["variance:sepal length", "kendall-tau:sepal length+petal length"], variant="b")
+    >>> names = ["variance:sepal length", "kendall-tau:sepal length+petal length"]
+    >>> table = gosta.exact("iris", names, variant="b")
     >>> table["value"].round(4).tolist()
     [0.6857, 0.7185]
     >>> gosta.exact([1.0, 2.0, 4.0], "gini-mean-difference", weights=[1, 1, 0])
     1.0
     """
     if "strata" in statistic_options:
-        where = "gosta.private.release(..., strata={...}), or the command 'gosta exact DATA --bins 64 --strata ...'"
+        where = (
+            "gosta.private.release(..., strata={...}), or the command 'gosta exact DATA --bins 64 "
+            "--strata ...'"
+        )
         raise InputError(
             "strata: for the exact values of groups give by=COLUMN",
             remedy=f"for results of sums use {where}",

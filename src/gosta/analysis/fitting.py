@@ -1,4 +1,7 @@
-"""Which statistics fit the columns of a table, and with which columns: a guess by types, values and names."""
+"""Which statistics fit the columns of a table, and with which columns.
+
+That is a guess by types, values and names.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,7 @@ def _arguments(choice: Choice) -> list[str]:
 
 
 def _positive(data: Data, name: str) -> list[str]:
-    """Return the argument that names the positive class, where it is not the one that would be taken."""
+    """Return the argument that names the positive class, where another would be taken."""
     if name not in ORDERED_BY_POSITIVE:
         return []
     likely = likely_positive(data.assumed_classes())
@@ -176,7 +179,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _by_name(names: Iterable[str], pattern: str, given: str | None) -> list[str]:
-    """Return the names, first the given one, then those that match a pattern, then the others from the last."""
+    """Return the given name first, then those that match a pattern, then the others."""
     others = list(names)[::-1] if pattern == LABELS else list(names)
     return sorted(others, key=lambda name: (name != given, not _matches(name, pattern)))
 

@@ -20,7 +20,8 @@ def exact(
     data: options.DataNames = None,
     statistic: Annotated[
         list[str] | None,
-        "Names from 'gosta statistics', FILE.py:NAME for your own, or NAME:COLUMN+COLUMN; several by commas or given "
+        "Names from 'gosta statistics', FILE.py:NAME for your own, or NAME:COLUMN+COLUMN; several "
+        "by commas or given "
         "several times. By default all that fit the data.",
         "-s",
     ] = None,
@@ -123,7 +124,10 @@ def _show_sums(
 def _all_that_fit(
     data: Data, given: dict[str, Any], settings: dict[str, Any]
 ) -> tuple[list[Estimate], list[tuple[str, str]]]:
-    """Compute all pairwise statistics; return the estimates, and the reasons of those that do not fit the data."""
+    """Compute all pairwise statistics that fit the data.
+
+    Return the estimates, and the reasons why others do not fit.
+    """
     from gosta.analysis.computation import compute
     from gosta.statistics import STATISTICS
 

@@ -1,4 +1,4 @@
-"""``gosta statistics``, ``gosta protocols`` and ``gosta datasets``: names that other commands take."""
+"""``gosta statistics``, ``gosta protocols`` and ``gosta datasets``: what there is by name."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ def statistics(
     rows: options.Rows,
     for_: Annotated[
         str | None,
-        "A file (or whatever 'gosta exact' takes): which statistics fit it, with the command to type.",
+        "A file (or whatever 'gosta exact' takes): which statistics fit it, with the command to "
+        "type.",
         "--for",
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the statistics, their options, and which private networks compute, from sums; or those that fit a file."""
+    """List the statistics, their options, and which private networks compute, from sums.
+
+    Or those that fit a file.
+    """
     from gosta.sketches import SKETCHES
     from gosta.statistics import STATISTICS
 

@@ -13,7 +13,8 @@ def test(
     data: options.DataName,
     statistic: Annotated[
         str,
-        "auc (two score columns, or --by), mann-whitney, kendall-tau, log-rank, energy-distance, mmd or "
+        "auc (two score columns, or --by), mann-whitney, kendall-tau, log-rank, energy-distance, "
+        "mmd or "
         "distance-correlation.",
         "-s",
     ],
@@ -26,12 +27,13 @@ def test(
     seed: Annotated[int, "Seed of the shuffles."] = 0,
     alternative: Annotated[
         str,
-        "two-sided, greater (the first AUC; scores of positive rows; a rising column; the rate of events) or less.",
+        "two-sided, greater (the first AUC; scores of positive rows; a rising column; the rate of "
+        "events) or less.",
     ] = "two-sided",
     *,
     as_json: options.Json = False,
 ) -> None:
-    """Test a hypothesis: two AUCs (DeLong), ranks, survival, or any distribution by permutations."""
+    """Test a hypothesis: two AUCs (DeLong), ranks, survival, or distributions by permutations."""
     from gosta.significance.definition import Settings, find_test
     from gosta.significance.test import run_test
 

@@ -50,9 +50,10 @@ def load(
     Parameters
     ----------
     source
-        A name from ``gosta datasets``; the path of a file (.csv, .tsv, .csv.gz, .parquet, .feather, .jsonl, .xlsx,
-        .npy), of a folder of such files or a pattern (``"rows/*.csv"``), or "-" for the standard input; a list of
-        paths (`pathlib.Path`); a numpy array (rows × columns), pandas or Arrow table, mapping of columns, list of rows.
+        A name from ``gosta datasets``; the path of a file (.csv, .tsv, .csv.gz, .parquet, .feather,
+        .jsonl, .xlsx, .npy), of a folder of such files or a pattern (``"rows/*.csv"``), or "-" for
+        the standard input; a list of paths (`pathlib.Path`); a numpy array (rows × columns), pandas
+        or Arrow table, mapping of columns, list of rows.
     n
         Number of rows: to draw of synthetic data (default 1000), or to take from the top of others.
     seed
@@ -60,7 +61,8 @@ def load(
     path
         The user's own copy of the file behind ``wine-quality-red`` or ``svmguide3``.
     sep, decimal, encoding
-        Of text: the character between values (by default found in the first line), the decimal sign, the encoding.
+        Of text: the character between values (by default found in the first line), the decimal
+        sign, the encoding.
     header
         Whether the first line holds names: "yes", "no", or "auto": no, if it holds numbers only.
     sheet
@@ -105,7 +107,8 @@ def load(
         data = _from_memory(source)
     for name in given.options():
         raise InputError(
-            f"{name} = {getattr(given, name)!r} is for files, not for {_called(source)}; leave it out"
+            f"{name} = {getattr(given, name)!r} is for files, not for {_called(source)}; leave it "
+            "out"
         )
     return data if n is None else data.head(n)
 
@@ -125,7 +128,8 @@ def _from_files(source: Any, given: files.Format) -> Data:
         return _from_standard_input(given)
     if source == "":  # an unset variable of a shell; as a path, the current folder
         raise InputError(
-            "the name of the data is empty; give a file, a folder (. is the current one) or a data set"
+            "the name of the data is empty; give a file, a folder (. is the current one) or a "
+            "data set"
         )
     if isinstance(source, list | tuple):
         paths, name = list(source), f"{len(source)} files"
@@ -174,11 +178,15 @@ def _from_files(source: Any, given: files.Format) -> Data:
 
 
 def _from_standard_input(given: files.Format) -> Data:
-    """Read the standard input, in the format that its first bytes tell; text is CSV or JSON lines."""
+    """Read the standard input, in the format that its first bytes tell.
+
+    Text is CSV or JSON lines.
+    """
     name = "the standard input"
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError(
-            "- reads the standard input, which is a terminal; pipe a file into it: ... | gosta exact -"
+            "- reads the standard input, which is a terminal; pipe a file into it: ... | gosta "
+            "exact -"
         )
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "input"

@@ -84,7 +84,10 @@ def as_column(name: str, values: Any) -> NDArray[Any]:
 
 
 def from_values(values: Iterable[Any]) -> NDArray[Any]:
-    """Return Python's values as a column: numbers if all are, some perhaps missing; else objects."""
+    """Return Python's values as a column: numbers if all are, else objects.
+
+    Some can be missing.
+    """
     present = [
         None if isinstance(value, str) and value.strip() in MISSING else value for value in values
     ]
@@ -167,12 +170,18 @@ def from_array(array: NDArray[Any], name: str) -> Columns:
 
 
 def is_arrow(values: Any) -> bool:
-    """Return whether an object has Arrow's interface, as Arrow's own tables and columns have and those of polars."""
+    """Return whether an object has Arrow's interface.
+
+    Arrow's own tables and columns have it, and those of polars.
+    """
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
 
 
 def _order(column: Any) -> list[Any]:
-    """Return the categories of an ordered column in their order: of Arrow's dictionaries, of an Enum of polars."""
+    """Return the categories of an ordered column in their order.
+
+    Such columns are Arrow's dictionaries, and an Enum of polars.
+    """
     dtype: Any = getattr(column, "dtype", None)
     if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
         return list(dtype.categories)
@@ -201,7 +210,10 @@ def _from_arrow(column: Any) -> NDArray[Any]:
 
 
 def concatenate(parts: Sequence[tuple[str, Columns]], name: str) -> dict[str, NDArray[Any]]:
-    """Return the rows of several files, one below the other; all need the same columns, in any order."""
+    """Return the rows of several files, one below the other.
+
+    All need the same columns, in any order.
+    """
     first, columns = parts[0]
     for other, theirs in parts[1:]:
         missing, extra = (

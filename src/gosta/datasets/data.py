@@ -29,7 +29,10 @@ DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 @dataclass
 class ReadLog:
-    """What was read of data, and assumed where the user had not said it, while rows were encoded."""
+    """What was read of data, and assumed, while rows were encoded.
+
+    What is assumed is what the user had not said.
+    """
 
     columns: dict[str, None] = field(default_factory=dict)  # that were read, in that order
     # By name, such as "positive": see `gosta.statistics.assumptions`.
@@ -67,7 +70,8 @@ class Data:
     default_columns: tuple[str, ...] = ()
     # by the user: then `features` are used, never `default_columns`
     has_selected_columns: bool = False
-    drop_missing: bool = False  # whether rows with missing or infinite values are left out; otherwise they are an error
+    # Whether rows with missing or infinite values are left out; otherwise they are an error.
+    drop_missing: bool = False
     # all classes in order, if declared beforehand; the rows need not have all
     declared_classes: tuple[Any, ...] = ()
     # whether other sites have more rows: then too few for a value are allowed
@@ -127,7 +131,8 @@ class Data:
     ) -> Data:
         """Return the rows with the columns that the user wants in each role.
 
-        Columns are given by name, or by position if none has that number as its name; label and score also as values.
+        Columns are given by name, or by position if none has that number as its name; label and
+        score also as values.
         """
         data = dataclasses.replace(self, drop_missing=drop_missing or self.drop_missing)
         if label is not None:
@@ -163,7 +168,10 @@ class Data:
         )
 
     def with_weights(self, weights: object) -> Data:
-        """Return the rows with a weight for each, given by a column, which is no feature then, or by values."""
+        """Return the rows with a weight for each, given by a column or by values.
+
+        The column is no feature then.
+        """
         data = self._with("weights", weights)
         rest = tuple(
             name for name in self.features if name != data.weights or self.has_selected_columns
@@ -186,7 +194,10 @@ class Data:
         return weights
 
     def _with(self, role: str, given: object) -> Data:
-        """Return the rows with a column in a role (label, score, by, weights): one of the columns, or new values."""
+        """Return the rows with a column in a role: label, score, by or weights.
+
+        It is one of the columns, or made of new values.
+        """
         if isinstance(given, str | int | np.integer):
             name = self._column(given)
             if name == getattr(self, role):
@@ -217,7 +228,10 @@ class Data:
         return list(self.columns)[name]
 
     def columns_for(self, *roles: str) -> Floats:
-        """Return one column for each role, n × len(roles): those selected, or named like the roles, or the defaults."""
+        """Return one column for each role: n × len(roles).
+
+        They are those selected, or named like the roles, or the defaults.
+        """
         count = len(roles)
         named = tuple(self.score if role == "score" and self.score else role for role in roles)
         names = self.features
@@ -227,7 +241,10 @@ class Data:
             names = self.default_columns[:count]
         if len(names) != count:
             needed = "one column" if count == 1 else f"columns for {', '.join(roles)}"
-            given = f"{'selected are' if self.has_selected_columns else f'{self.name} has'} {len(names)}"
+            given = (
+                f"{'selected are' if self.has_selected_columns else f'{self.name} has'} "
+                f"{len(names)}"
+            )
             # Those that are there already first, then others.
             example = [
                 name for name in dict.fromkeys([*names, *self.columns]) if name != self.label
@@ -241,7 +258,10 @@ class Data:
         return self.to_floats(names)
 
     def to_floats(self, names: Sequence[str]) -> Floats:
-        """Return columns as floats, n × len(names); missing values are NaN if such rows are to be dropped."""
+        """Return columns as floats: n × len(names).
+
+        Missing values are NaN if such rows are to be dropped.
+        """
         if not names:
             raise DataError(
                 f"{self.name} has no columns besides label and score",
@@ -314,7 +334,10 @@ class Data:
         return kept
 
     def class_codes(self) -> tuple[Floats, list[Any]]:
-        """Return the class of each row as a position (NaN where it is missing) in the classes, and these in order."""
+        """Return the class of each row as a position in the classes, and these in order.
+
+        The position is NaN where the class is missing.
+        """
         if self.label is None:
             remedy = (
                 f"name one of these with label=... (--label ...): {shorten(list(self.columns), 12)}"
@@ -337,7 +360,10 @@ class Data:
         )
 
     def level_codes(self, column: str, levels: Sequence[Any]) -> Floats:
-        """Return the position of each row's value (NaN where it is missing) among the declared ones of a column."""
+        """Return the position of each row's value among the declared ones of a column.
+
+        It is NaN where the value is missing.
+        """
         name = self._column(column)
         self._note_column(name)
         return _among(
@@ -345,7 +371,10 @@ class Data:
         )
 
     def site_codes(self) -> tuple[Floats, list[Any]]:
-        """Return the site of each row as a position (NaN where it is missing) in the sites, and these in order."""
+        """Return the site of each row as a position in the sites, and these in order.
+
+        The position is NaN where the site is missing.
+        """
         assert self.by is not None
         return self._positions("by", self.by)
 
@@ -366,7 +395,7 @@ class Data:
         return codes, values
 
     def class_signs(self, positive: object = None) -> Floats:
-        """Return +1 for rows of the positive class, −1 for the others, NaN where the label is missing."""
+        """Return +1 for rows of the positive class, −1 for others, NaN without a label."""
         codes, classes = self.class_codes()
         place, assumed = self._positive_place(classes, positive)
         self.note_assumption(**assumed)
@@ -427,13 +456,22 @@ def _is_whole(value: object) -> bool:
 
 
 def _rounded(value: object, column: str, row: int) -> DataError:
-    reason = f"column {column!r} has {str(value)[:40]} in row {row}: floats round whole numbers from 2^53 on"
-    remedy = "subtract one number from the whole column, or give it as floats (9.1e15) if rounding is meant"
+    reason = (
+        f"column {column!r} has {str(value)[:40]} in row {row}: floats round whole numbers from "
+        "2^53 on"
+    )
+    remedy = (
+        "subtract one number from the whole column, or give it as floats (9.1e15) if rounding is "
+        "meant"
+    )
     return DataError(reason, remedy=f"{remedy}, or select other columns")
 
 
 def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
-    """Return the position of each value (NaN where it is missing) among the distinct ones, and these in order."""
+    """Return the position of each value among the distinct ones, and these in order.
+
+    It is NaN where the value is missing.
+    """
     if column.dtype != object:
         values, inverse = np.unique(column, return_inverse=True)
         return np.where(column == column, inverse, np.nan), values[values == values].tolist()
@@ -447,7 +485,7 @@ def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
 def _among(
     declared: Sequence[Any], codes: Floats, found: list[Any], where: str, what: str, setting: str
 ) -> Floats:
-    """Return the positions of values among the declared ones, however a file's format writes them."""
+    """Return the positions of values among the declared ones, in whichever form a file has them."""
     position = {_key(value): k for k, value in enumerate(declared)}
     named = shorten([value_text(value) for value in declared])
     if len(position) < len(declared):
@@ -459,7 +497,8 @@ def _among(
             )
             raise DataError(
                 f"{where} has {found_value}, which is none of "
-                f"those declared for all sites: {named}; correct the row, or declare it for all sites ({setting})"
+                f"those declared for all sites: {named}; correct the row, or declare it for all "
+                f"sites ({setting})"
             )
     positions = np.array([position[_key(value)] for value in found], dtype=np.float64)
     declared_codes = np.full(len(codes), np.nan)
@@ -486,7 +525,10 @@ def _position(positive: Any, classes: list[Any], names: list[str], where: str) -
 
 
 def _key(value: Any) -> float | str:
-    """Return a key that is equal for the forms that file formats give a class: 1, 1.0, "1", "01" and true are one."""
+    """Return a key that is equal for all forms that file formats give a class.
+
+    1, 1.0, "1", "01" and true are one class.
+    """
     text = value_text(value)
     with contextlib.suppress(ValueError):
         if math.isfinite(float(text)):

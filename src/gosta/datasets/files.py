@@ -61,7 +61,8 @@ class Format(NamedTuple):
     sep: str | None = None
     decimal: str = "."  # sign of decimals
     encoding: str = "utf-8"
-    header: str = "auto"  # whether the first line holds names: yes, no, or auto (no, if it holds numbers only)
+    # Whether the first line holds names: yes, no, or auto (no, if it holds numbers only).
+    header: str = "auto"
     sheet: str | None = None  # of an Excel file; None: the first
 
     def options(self) -> list[str]:
@@ -76,7 +77,8 @@ class Format(NamedTuple):
             len(self.sep) != 1 or self.sep in '"\r\n' or self.sep == self.decimal
         ):
             raise InputError(
-                f"sep = {self.sep!r} must be one character, not a quote nor the decimal sign {self.decimal!r}"
+                f"sep = {self.sep!r} must be one character, not a quote nor the decimal sign "
+                f"{self.decimal!r}"
             )
         if self.decimal not in (".", ","):
             raise InputError(f"decimal = {self.decimal!r} must be . or ,")
@@ -96,7 +98,10 @@ DEFAULT = Format()
 
 
 def has_names(path: Path, first: Sequence[object], given: Format) -> bool:
-    """Return whether a first line (numbers, text, None where a value is missing) holds the names of the columns."""
+    """Return whether a first line holds the names of the columns.
+
+    It has numbers, text, and None where a value is missing.
+    """
     present = [value for value in first if value is not None]
     if given.header == "yes" and not present:
         raise FormatError(f"{path} has no names in its first line", "leave out", "header", "yes")
@@ -106,12 +111,16 @@ def has_names(path: Path, first: Sequence[object], given: Format) -> bool:
 
 
 def first_line_doubts(first: Sequence[object], given: Format) -> tuple[str, ...]:
-    """Return the doubt about a first line of numbers that was taken for data, unless the user said so."""
+    """Return the doubt about a first line of numbers that was taken for data.
+
+    There is none if the user said so.
+    """
     if given.header != "auto":
         return ()
     shown = shorten([str(value) for value in first], 4)
     return (
-        f"the first line ({shown}) holds numbers only and is taken for data; say --header no, or yes for names",
+        f"the first line ({shown}) holds numbers only and is taken for data; say --header no, or "
+        "yes for names",
     )
 
 
@@ -122,7 +131,10 @@ def named(columns: Columns, has_header: bool, doubts: tuple[str, ...], given: Fo
             is_number = name.replace(".", "", 1).removeprefix("-").isdecimal()
             if is_number or _has_text(values, name):
                 why = "is a number" if is_number else "is also a value below it"
-                line = f"the first line is taken for names, though {name!r} {why}; say --header yes, or no for data"
+                line = (
+                    f"the first line is taken for names, though {name!r} {why}; say --header yes, "
+                    "or no for data"
+                )
                 return Table(columns, has_header, (*doubts, line))
     return Table(columns, has_header, doubts)
 
@@ -133,7 +145,10 @@ def _has_text(values: NDArray[Any], text: str) -> bool:
 
 
 def _guess(path: Path) -> str:
-    """Return a suggestion for the path of a file that does not exist: one beside it with nearly the same name."""
+    """Return a suggestion for the path of a file that does not exist.
+
+    It is a file beside it with nearly the same name.
+    """
     there = (
         [one.name for one in path.parent.iterdir() if suffix_of(one) in READERS]
         if path.parent.is_dir()
@@ -159,7 +174,8 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
     for name in given.options():
         if name not in takes:
             raise InputError(
-                f"{name} = {getattr(given, name)!r} is not for {suffix} files such as {path}; leave it out"
+                f"{name} = {getattr(given, name)!r} is not for {suffix} files such as {path}; "
+                "leave it out"
             )
     try:
         table = reader(path, given)
@@ -204,7 +220,10 @@ def read_csv(path: Path, given: Format) -> Table:
 
 
 def _parse_plain(path: Path, file: BinaryIO, header: Header, decimal: str) -> Columns:
-    """Parse CSV with Python's csv module, to the types that Arrow would infer, but for dates, which stay text."""
+    """Parse CSV with Python's csv module, to the types that Arrow would infer.
+
+    Only dates stay text.
+    """
     text = file.read().decode("utf-8-sig", "surrogateescape")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator, strict=True)
     rows: list[list[str]] = []
@@ -297,7 +316,10 @@ def read_npy(path: Path, _: Format) -> Table:
 
 
 def _open(path: Path, encoding: str) -> BinaryIO:
-    """Open a file, decompressed and in UTF-8; of a compressed one no more is read than fits in memory."""
+    """Open a file, decompressed and in UTF-8.
+
+    Of a compressed one, no more is read than fits in memory.
+    """
     is_utf8 = codecs.lookup(encoding).name == "utf-8"
     if path.suffix.lower() != ".gz" and is_utf8:
         return path.open("rb")
@@ -325,7 +347,8 @@ def _header(path: Path, begin: bytes, given: Format) -> Header:
     separator = separators[records.index((names, lines))]
     if not names and begin.strip():
         raise DataError(
-            f"cannot read {path}: its first line has a quote that does not end, or a very long value"
+            f"cannot read {path}: its first line has a quote that does not end, or a very long "
+            "value"
         )
     if names in ([], [""]):
         raise DataError(f"{path} is empty or begins with an empty line")
@@ -363,7 +386,10 @@ def _value(text: str, decimal: str) -> object:
 
 
 def _first_record(text: str, separator: str) -> tuple[list[str], int]:
-    """Return the values of the first row and the number of lines it takes, newlines in quotes included."""
+    """Return the values of the first row and the number of lines it takes.
+
+    Newlines in quotes are among its lines.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         return [value.strip() for value in next(reader, [])], reader.line_num
@@ -438,7 +464,8 @@ def read_excel(path: Path, given: Format) -> Table:
         if len(rows) < 2:
             others = shorten(names[1:])
             raise DataError(
-                f"{path} has no rows in its first sheet, {sheet!r}; name another with --sheet: {others}"
+                f"{path} has no rows in its first sheet, {sheet!r}; name another with --sheet: "
+                f"{others}"
             )
         doubts = (
             f"the sheet {sheet!r} is read, the first of {shorten(names)}; name one with --sheet",

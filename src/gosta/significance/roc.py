@@ -1,8 +1,11 @@
-"""DeLong's tests of two AUCs: of two scores of the same rows, or of one score in two groups of rows.
+"""DeLong's tests of two AUCs.
 
-The structural components of an AUC are the row means of its kernel: the share of rows of the other class that a row is
-ordered correctly against. Its variance is that of the positive rows' components over their number, plus that of the
-negative ones over theirs (DeLong, DeLong and Clarke-Pearson 1988; Sun and Xu 2014 compute them from ranks, as here).
+The AUCs are of two scores of the same rows, or of one score in two groups of rows.
+
+The structural components of an AUC are the row means of its kernel: the share of rows of the other
+class that a row is ordered correctly against. Its variance is that of the positive rows' components
+over their number, plus that of the negative ones over theirs (DeLong, DeLong and Clarke-Pearson
+1988; Sun and Xu 2014 compute them from ranks, as here).
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ from gosta.statistics.estimate import Estimate
 
 @hypothesis_test("auc")
 def auc(data: Data, settings: Settings, name: str) -> HypothesisTest:
-    """Test whether the AUCs of two scores, `columns`, or of one score in two groups of rows, `by`, differ."""
+    """Test whether the AUCs of two scores, or of one score in two groups of rows, differ.
+
+    `columns` are the two scores, `by` the column of groups.
+    """
     if data.by is not None:
         return _unpaired(data, settings, name)
     if data.has_selected_columns and len(data.features) == 2:

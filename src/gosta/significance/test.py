@@ -32,11 +32,13 @@ def test(
     options: Options | None = None,
     **statistic_options: Any,
 ) -> HypothesisTest:
-    """Compute a hypothesis test: a p-value, and the size of the effect with an interval where there is one.
+    """Compute a hypothesis test: a p-value, and the size of the effect.
 
-    ``auc`` compares the AUCs of two score columns, or of one score in two groups of rows (DeLong). ``mann-whitney``,
-    ``kendall-tau`` and ``log-rank`` test that statistic; ``energy-distance``, ``mmd`` and ``distance-correlation`` do
-    by permutations. See docs/reference/tests.md.
+    The effect has an interval where there is one.
+
+    ``auc`` compares the AUCs of two score columns, or of one score in two groups of rows (DeLong).
+    ``mann-whitney``, ``kendall-tau`` and ``log-rank`` test that statistic; ``energy-distance``,
+    ``mmd`` and ``distance-correlation`` do by permutations. See docs/reference/tests.md.
 
     Parameters
     ----------
@@ -45,24 +47,27 @@ def test(
     statistic
         One of the names above.
     columns, label, score, drop_missing
-        As in `gosta.exact`. For ``auc``, two `columns` are the two scores of which the AUCs are compared.
+        As in `gosta.exact`. For ``auc``, two `columns` are the two scores of which the AUCs are
+        compared.
     by
-        For ``auc``, the column of two groups of rows (or the groups themselves) of which the AUCs are compared.
+        For ``auc``, the column of two groups of rows (or the groups themselves) of which the AUCs
+        are compared.
     level
         Confidence level of the interval.
     permutations, seed
         How many shuffles a permutation test takes, and their seed.
     alternative
-        "two-sided"; or "greater", that the first AUC is, that scores of positive rows are, that columns rise together,
-        that events of positive rows come at a greater rate; or "less". The interval then has one end. Tests by
-        permutations have no direction.
+        "two-sided"; or "greater", that the first AUC is, that scores of positive rows are, that
+        columns rise together, that events of positive rows come at a greater rate; or "less". The
+        interval then has one end. Tests by permutations have no direction.
     options, **statistic_options
         The statistic's options, such as ``positive="ill"``.
 
     Returns
     -------
     HypothesisTest
-        With ``p_value``, ``statistic``, the ``values`` that were compared and, where there is one, the ``effect``.
+        With ``p_value``, ``statistic``, the ``values`` that were compared and, where there is one,
+        the ``effect``.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Statistics as functions of sums over rows, so that sums can be computed in place of exchanging rows.
+"""Statistics as functions of sums over rows.
+
+So sums can be computed in place of exchanging rows.
 
 ``SKETCHES`` holds all of them by name; importing a family registers its sketches.
 """

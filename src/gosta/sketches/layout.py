@@ -1,4 +1,7 @@
-"""The layout of a vector of sums: several statistics, each over all rows and in every stratum, side by side."""
+"""The layout of a vector of sums, in which several statistics lie side by side.
+
+Each is there over all rows and in every stratum.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,11 @@ from gosta.runtime.arrays import Booleans, Floats, Integers, Words
 from gosta.sketches.definition import MOST_ROWS, Features, Sketch
 from gosta.sketches.results import StratumResult, hidden_strata, no_result, stratum_result
 
-# Binary digits of a feature after the point. Sums of 2^29 rows are exact in a float64, those of 2^39 in a uint64.
+# Binary digits of a feature after the point. Sums of 2^29 rows are exact in a float64, those of
+# 2^39 in a uint64.
 BITS = 24
-# Features of rows are computed in a few steps from floats: of a number from 0 to 1 far less than this is lost.
+# Features of rows are computed in a few steps from floats: of a number from 0 to 1 far less than
+# this is lost.
 FEATURE_ERROR = 1e-13
 ROWS_PER_CHUNK = 4096
 
@@ -51,7 +56,10 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """The vector of sums for given statistics and strata; every site makes the same from the same settings."""
+    """The vector of sums for given statistics and strata.
+
+    Every site makes the same from the same settings.
+    """
 
     parts: tuple[Part, ...]
     label: str | None = None
@@ -59,7 +67,8 @@ class Layout:
     levels: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # columns of the strata, and their values
     # Makes the layout of the second round from the totals of this one, which only finds edges.
     next_round: Callable[[Floats], Layout] | None = field(default=None, compare=False, repr=False)
-    # The layout whose encoded rows this one takes, if not its own: so rows are encoded once for both rounds.
+    # The layout whose encoded rows this one takes, if not its own: so rows are encoded once for
+    # both rounds.
     rows: Layout | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +100,10 @@ class Layout:
 
     @cached_property
     def _blocks(self) -> tuple[tuple[Part, int, slice], ...]:
-        """Return the parts that have sums of their own, where these begin, and their numbers of an encoded row."""
+        """Return the parts that have sums of their own.
+
+        With each come the place where its sums begin, and its numbers of an encoded row.
+        """
         if self.rows is not None:
             columns = {part.row_key: columns for part, _, columns in self.rows._blocks}
             return tuple(
@@ -125,7 +137,10 @@ class Layout:
 
     @property
     def squared_change(self) -> float:
-        """Return the most by which replacing a row, also by one of another stratum, changes the vector: squared."""
+        """Return the square of the most by which replacing a row changes the vector.
+
+        The other row can be of another stratum.
+        """
         if self.strata:
             return 2.0 * self.features_per_row
         return sum(part.sketch.squared_change for part, _, _ in self._blocks)
@@ -136,7 +151,10 @@ class Layout:
 
     @property
     def bins(self) -> int:
-        """Return the largest number of bins of a column; before edges are found, of those to come."""
+        """Return the largest number of bins of a column.
+
+        Before edges are found, it is that of the bins to come.
+        """
         if self.rows is not None:
             return self.rows.bins
         return max((axis.bins for sketch in self.sketches for axis in sketch.axes), default=1)
@@ -181,7 +199,10 @@ class Layout:
 
     @cached_property
     def encoding(self) -> str:
-        """Return 16 hex digits that layouts share only if their encoded rows are the same: bins do not matter."""
+        """Return 16 hex digits that layouts share only if their encoded rows are the same.
+
+        Bins do not matter.
+        """
         frame = self.rows or self
         encoders = [[part.sketch.encode.__qualname__, part.row_key] for part, _, _ in frame._blocks]
         return _digest([encoders, frame.label, frame.classes, frame.levels])
@@ -189,7 +210,8 @@ class Layout:
     def encode(self, data: Data) -> Floats:
         """Return the numbers of each row that its features depend on: n × width.
 
-        Rows in which a column is missing are left out if the data say so; otherwise they are an error.
+        Rows in which a column is missing are left out if the data say so; otherwise they are an
+        error.
         """
         if self.rows is not None:
             return self.rows.encode(data)
@@ -246,10 +268,13 @@ class Layout:
         return np.ascontiguousarray(x[:, columns])  # as compiled loops need it
 
     def sums(self, x: Floats, bits: int = BITS) -> Words:
-        """Return the sums of the features of encoded rows, each rounded to a multiple of 2^-bits, as integers.
+        """Return the sums of the features of encoded rows, as integers.
 
-        What a row adds depends on nothing but this row, not on its place among the others: so the sums are those of a
-        set of rows, and one row that is replaced changes them by no more than noise is made for.
+        Each feature is rounded to a multiple of 2^-bits.
+
+        What a row adds depends on nothing but this row, not on its place among the others: so the
+        sums are those of a set of rows, and one row that is replaced changes them by no more than
+        noise is made for.
         """
         sums = np.zeros(self.size, dtype=np.int64)
         for start in range(0, len(x), ROWS_PER_CHUNK):
@@ -269,8 +294,8 @@ class Layout:
     def block_features(self, x: Floats) -> Iterator[tuple[str, Integers]]:
         """Yield the fingerprint of each block of sums, and the features of each encoded row in it.
 
-        These are places in the block, and multiples of 2^-24, side by side. Two rows are the same exactly if each adds
-        the same to the block's sums. The place of a feature that is 0 is −1.
+        These are places in the block, and multiples of 2^-24, side by side. Two rows are the same
+        exactly if each adds the same to the block's sums. The place of a feature that is 0 is −1.
         """
         strata = x[:, -1].astype(np.int64) if self.levels else np.zeros(len(x), dtype=np.int64)
         for name, (part, _, columns) in zip(self.blocks, self._blocks, strict=True):
@@ -284,7 +309,10 @@ class Layout:
             yield name, found
 
     def _totals(self, totals: Floats) -> Iterator[tuple[Part, str, Floats, int]]:
-        """Yield each statistic's totals over all rows and in every stratum, and how many totals each is a sum of."""
+        """Yield each statistic's totals over all rows and in every stratum.
+
+        With them comes how many totals each is a sum of.
+        """
         for part in self.parts:
             offset, strata = self._offsets[part.key], max(1, len(self.strata))
             block = totals[offset : offset + part.sketch.size * strata].reshape(strata, -1)
@@ -300,11 +328,14 @@ class Layout:
         level: float | None = None,
         bits: int = BITS,
     ) -> list[StratumResult]:
-        """Return the results for totals over all rows in units of features: for each statistic all rows, then strata.
+        """Return the results for totals over all rows in units of features.
 
-        Without noise, results of groups (classes, clusters, strata) with fewer rows than `min_cell` have no value, and
-        bins with fewer are merged with neighbours where a result shows bins. `noise_variance` is that of each total,
-        `level` that of the intervals, `bits` what sites rounded to.
+        For each statistic these are all rows, then strata.
+
+        Without noise, results of groups (classes, clusters, strata) with fewer rows than `min_cell`
+        have no value, and bins with fewer are merged with neighbours where a result shows bins.
+        `noise_variance` is that of each total, `level` that of the intervals, `bits` what sites
+        rounded to.
         """
         rounding = 2.0 ** -(bits + 1) + FEATURE_ERROR
         all_totals = list(self._totals(np.asarray(totals, dtype=np.float64)))
@@ -335,7 +366,9 @@ class Layout:
         return results
 
     def is_plausible(self, totals: Floats, tolerance: float, most_rows: float = MOST_ROWS) -> bool:
-        """Return whether these can be totals over so many rows at most, each with an error of at most `tolerance`.
+        """Return whether these can be totals over `most_rows` rows at most.
+
+        Each has an error of at most `tolerance`.
 
         Sums of wrong masks are random numbers of 64 bits, of which this takes none for a total.
         """
@@ -354,7 +387,10 @@ class Layout:
         return True
 
     def following(self, totals: Floats) -> Layout | None:
-        """Return the layout of the second round, with edges that the totals of this one give; None: this is final."""
+        """Return the layout of the second round, with edges that the totals of this one give.
+
+        It is None if this layout is final.
+        """
         return None if self.next_round is None else self.next_round(totals)
 
     def run_rounds(self, total_of: Callable[[Layout], Floats]) -> list[tuple[Layout, Floats]]:
@@ -369,12 +405,18 @@ class Layout:
 
     @property
     def final(self) -> Layout:
-        """Return the layout whose sums give the statistics; before edges are found, with bins of equal width."""
+        """Return the layout whose sums give the statistics.
+
+        Before edges are found, it has bins of equal width.
+        """
         return self if self.rows is None else self.rows
 
     @property
     def numbers(self) -> str:
-        """Return how many numbers a site sends, in words: "64", or with two rounds "256, then at most 128"."""
+        """Return how many numbers a site sends, in words.
+
+        It is "64", for example, or with two rounds "256, then at most 128".
+        """
         return f"{self.size:,}" + (
             f", then at most {self.rows.size:,}" if self.rows is not None else ""
         )

@@ -25,7 +25,10 @@ Ranges = Mapping[str, tuple[float, float]]
 
 
 class BinSettings(Protocol):
-    """What a layout depends on beside statistics and columns; `gosta.private.settings` has the whole."""
+    """What a layout depends on beside statistics and columns.
+
+    `gosta.private.settings` has the whole.
+    """
 
     @property
     def bins(self) -> int: ...
@@ -75,9 +78,12 @@ def make_layout(
     options: Options | None = None,
     data: Data | None = None,
 ) -> Layout:
-    """Return the layout of one or several statistics: NAME or NAME:COLUMN+COLUMN, separated by commas.
+    """Return the layout of one or several statistics, separated by commas.
 
-    With `data`, all rows in one place, what is not declared (columns, ranges, classes, strata) is taken from them.
+    Each is NAME or NAME:COLUMN+COLUMN.
+
+    With `data`, all rows in one place, what is not declared (columns, ranges, classes, strata) is
+    taken from them.
     """
     all_options = dict(options or {})
     if data is not None:
@@ -214,7 +220,10 @@ def _declared_columns(
 def _range(
     name: str, role: str, sketch_class: type[Sketch], settings: BinSettings, values: Floats | None
 ) -> tuple[float, float]:
-    """Return the lowest and highest value of a column: declared, or those of its edges, or those of the rows."""
+    """Return the lowest and highest value of a column.
+
+    They are declared, or those of its edges, or those of the rows.
+    """
     edges = settings.edges.get(name)
     if edges is not None and (
         not edges or list(edges) != sorted(set(edges)) or not np.isfinite(edges).all()
@@ -290,7 +299,10 @@ def _axis(
 
 
 def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Return the edges of bins of equal width; fewer where floats are not fine enough for so many."""
+    """Return the edges of bins of equal width.
+
+    There are fewer of them where floats are not fine enough.
+    """
     edges = (low + (high - low) * (k / bins) for k in range(1, bins))
     return tuple(edge for edge in dict.fromkeys(edges) if low < edge < high)
 
@@ -376,7 +388,10 @@ def _check(layout: Layout, settings: BinSettings) -> Layout:
 
 
 def check_columns(layout: Layout, settings: BinSettings) -> None:
-    """Raise `InputError` for ranges and edges of columns that are not read, and if there are no edges to find."""
+    """Raise `InputError` for ranges and edges of columns that are not read.
+
+    There is one for edges to find, too, if there are none.
+    """
     known = list(
         dict.fromkeys(axis.column for sketch in layout.final.sketches for axis in sketch.axes)
     )

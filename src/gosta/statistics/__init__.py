@@ -3,7 +3,8 @@
 ``STATISTICS`` holds all of them by name; importing a family registers its statistics.
 """
 
-from gosta.statistics import dispersion, location, association, ranking, groups  # noqa: F401, I001  (the order of the listing)
+# The order is that of the listing.
+from gosta.statistics import dispersion, location, association, ranking, groups  # noqa: F401, I001
 from gosta.statistics.definition import STATISTICS, Statistic, find, statistic
 
 __all__ = ["STATISTICS", "Statistic", "find", "statistic"]

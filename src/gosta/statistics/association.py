@@ -46,7 +46,9 @@ def _tau(m: Means, variant: str = "a") -> float:
     mean_ranges=((-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
 )
 def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
-    """Share of concordant pairs of rows less that of discordant ones (variant a; b corrects for ties)."""
+    """Share of concordant pairs of rows less that of discordant ones (variant a; b corrects for
+    ties).
+    """
     first, second = sign(x[0] - y[0]), sign(x[1] - y[1])
     return first * second, first * first, second * second
 
@@ -61,7 +63,9 @@ def kendall_tau(x: Observation, y: Observation) -> tuple[float, float, float]:
     mean_ranges=((-1.0, 1.0), (0.0, 1.0)),
 )
 def somers_d(x: Observation, y: Observation) -> tuple[float, float]:
-    """Concordant less discordant pairs, over pairs that differ in the first column: how the second depends on it."""
+    """Concordant less discordant pairs, over pairs that differ in the first column: how the second
+    depends on it.
+    """
     first = sign(x[0] - y[0])
     return first * sign(x[1] - y[1]), first * first
 
@@ -76,7 +80,9 @@ def somers_d(x: Observation, y: Observation) -> tuple[float, float]:
     mean_ranges=((-1.0, 1.0), (0.0, 1.0)),
 )
 def goodman_kruskal_gamma(x: Observation, y: Observation) -> tuple[float, float]:
-    """Concordant less discordant pairs, over pairs that are one of the two: ties in a column do not count."""
+    """Concordant less discordant pairs, over pairs that are one of the two: ties in a column do not
+    count.
+    """
     both = sign(x[0] - y[0]) * sign(x[1] - y[1])
     return both, both * both
 
@@ -98,7 +104,9 @@ def spearman_rho(x: Observation, y: Observation) -> tuple[float, float]:
 
 @statistic(encode=encode.pair, median=pair_medians.slopes)
 def theil_sen(x: Observation, y: Observation) -> float:
-    """Median slope of two rows, of the second column over the first: a line that few rows do not move (Theil–Sen)."""
+    """Median slope of two rows, of the second column over the first: a line that few rows do not
+    move (Theil–Sen).
+    """
     return (x[1] - y[1]) / (x[0] - y[0]) if x[0] != y[0] else nan
 
 
@@ -149,6 +157,8 @@ def _unbiased_square(m: Means, n: int) -> float:
 def distance_correlation(
     x: Observation, y: Observation, split: int = 1
 ) -> tuple[float, float, float, float, float]:
-    """Dependence of any kind between two columns (or the first `split` and the others): 0 if and only if none."""
+    """Dependence of any kind between two columns (or the first `split` and the others): 0 if and
+    only if none.
+    """
     a, b = distance(x, y, 0, split), distance(x, y, split, len(x))
     return a, b, a * b, a * a, b * b

@@ -1,4 +1,7 @@
-"""What was assumed where the user did not say it, and the doubts that follow: in JSON, and as lines of text."""
+"""What was assumed where the user did not say it, and the doubts that follow.
+
+Both are given as plain values for JSON, and as lines of text.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ from gosta.views import numbers
 
 # Names of classes that say which of two is the positive one.
 POSITIVE = (
-    "1 + abnormal affected bad case cases cancer dead death deceased died disease diseased event fail failed failure "
+    "1 + abnormal affected bad case cases cancer dead death deceased died disease diseased event "
+    "fail failed failure "
     "ill malignant pos positive present responder sick t treated treatment true y yes"
 )
 NEGATIVE = (
-    "-1 0 - absent alive benign control controls f false good healthy neg negative no none non-case noncase "
+    "-1 0 - absent alive benign control controls f false good healthy neg negative no none "
+    "non-case noncase "
     "non-responder nonresponder normal ok placebo survived unaffected untreated"
 )
 # Statistics that are turned round with the positive class.
@@ -89,7 +94,7 @@ def doubts(
 
 
 def likely_positive(assumed: Mapping[str, Any]) -> str | None:
-    """Return the class that by the names of two is the positive one, where the other was taken by default."""
+    """Return the class that by its name is the positive one, where the other was taken."""
     name, negative = str(assumed.get("positive", "")), assumed.get("negative", [])
     if len(negative) != 1 or assumed["positive_was_given"]:
         return None
@@ -101,7 +106,8 @@ def opposite(assumed: Mapping[str, Any]) -> str:
     """Return the doubt about a positive class that the names of the two contradict."""
     name, likely = assumed["positive"], likely_positive(assumed)
     return (
-        f"the positive class is {name!r}, the last of {likely}, {name} in order, though the names suggest {likely!r}: "
+        f"the positive class is {name!r}, the last of {likely}, {name} in order, though the names "
+        f"suggest {likely!r}: "
         f"--positive {likely} (positive={likely!r}), or --positive {name} if it is right"
     )
 
@@ -124,13 +130,22 @@ def _doubts(
             if assumed["positive_was_given"]
             else "; if these are the positive ones, name the class: --positive"
         )
-        yield f"{statistic.name} is below 0.5: rows of {name!r} score lower than those of {others}{way_out}"
+        yield (
+            f"{statistic.name} is below 0.5: rows of {name!r} score lower than those of "
+            f"{others}{way_out}"
+        )
     if is_low and statistic.unweighted_name in OF_EVENTS:
-        yield f"{statistic.name} is below 0.5: a higher score goes with a later event; the score is to be a risk"
+        yield (
+            f"{statistic.name} is below 0.5: a higher score goes with a later event; the score is "
+            "to be a risk"
+        )
     left_out = assumed["columns_left_out"]
     if data.score is not None and data.score in left_out and not data.has_selected_columns:
         column = data.score
-        yield f"the column {column!r} is taken for scores and left out; to use it as a number: --columns {column}"
+        yield (
+            f"the column {column!r} is taken for scores and left out; to use it as a number: "
+            f"--columns {column}"
+        )
 
 
 def text(assumed: Mapping[str, Any], has_selected_columns: bool = False) -> list[str]:
@@ -161,7 +176,8 @@ def text(assumed: Mapping[str, Any], has_selected_columns: bool = False) -> list
         lines.append(f"columns left out: {shorten(assumed['columns_left_out'])}")
     if assumed.get("rows_dropped"):
         lines.append(
-            f"left out: {numbers.count(assumed['rows_dropped'], 'row')} with missing or infinite values"
+            f"left out: {numbers.count(assumed['rows_dropped'], 'row')} with missing or infinite "
+            "values"
         )
     return lines
 

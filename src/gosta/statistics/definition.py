@@ -1,7 +1,8 @@
 """The definition of a pairwise statistic: ``encode``, ``kernel``, ``local``, ``final``.
 
-With ``x = encode(row)`` for every row, ``h_i`` the mean over j of ``kernel(x_i, x_j)``, and ``g`` the mean
-over i of ``local(h_i)``, the statistic is ``final(g)``. Everything else in gosta follows from these four.
+With ``x = encode(row)`` for every row, ``h_i`` the mean over j of ``kernel(x_i, x_j)``, and ``g``
+the mean over i of ``local(h_i)``, the statistic is ``final(g)``. Everything else in gosta follows
+from these four.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ Numbers = float | tuple[float, ...]
 Normalisation = Literal["U", "V"]
 Options = Mapping[str, Any]  # values of a statistic's options by name
 PRECISION = 1e-12  # of quantiles over pairs, and of sums of weights, relative
-# Parameters of a kernel after its two or three rows, and after the first of the others, are options.
+# Parameters of a kernel after its two or three rows, and after the first of the others, are
+# options.
 Kernel = Callable[..., Numbers]
 Encoder = Callable[..., Floats]
 Final = Callable[..., Numbers]
@@ -40,8 +42,9 @@ class Moments(NamedTuple):
 
     of_row: Callable[[Observation], Means]
     kernel_mean: Callable[[Means], Numbers]  # from the means of these over all rows
-    # From means of moments of x to those of x + shift: (moments, shift, one), where `one` is 1 for means and 0 for
-    # differences of means. None: nodes average moments of x itself, about no common offset.
+    # From means of moments of x to those of x + shift: (moments, shift, one), where `one` is 1 for
+    # means and 0 for differences of means. None: nodes average moments of x itself, about no common
+    # offset.
     shifted: Callable[[Means, Means, float], Means] | None = None
 
 
@@ -77,7 +80,10 @@ class PairValues(NamedTuple):
         return sum(self.quantile(self.total / 2 * (1 + end)) for end in (-PRECISION, PRECISION)) / 2
 
     def ends(self, level: float) -> tuple[float, float]:
-        """Return the ends of an interval for the median, which are infinite beyond the first and the last pair."""
+        """Return the ends of an interval for the median.
+
+        They are infinite beyond the first and the last pair.
+        """
         low, high = self.ranks(level)
         return self.quantile(low) if low >= 1 else -np.inf, self.quantile(
             high
@@ -91,47 +97,53 @@ class Statistic:
     Attributes
     ----------
     kernel
-        Function of two observations that returns one number or a tuple; symmetric unless there is a ``local``.
-        Further parameters are options and need numbers as defaults. A third parameter without default is a third
-        observation: ``gosta.exact`` then averages over triples of rows.
+        Function of two observations that returns one number or a tuple; symmetric unless there is a
+        ``local``. Further parameters are options and need numbers as defaults. A third parameter
+        without default is a third observation: ``gosta.exact`` then averages over triples of rows.
     encode
-        Function of `Data` that returns the n × d numbers the kernel needs, which are what nodes exchange. Further
-        parameters are options.
+        Function of `Data` that returns the n × d numbers the kernel needs, which are what nodes
+        exchange. Further parameters are options.
     local
-        Function of one row's means ``h`` (a tuple, one number per kernel value) that returns a tuple; absent, h itself.
-        It is compiled like the kernel.
+        Function of one row's means ``h`` (a tuple, one number per kernel value) that returns a
+        tuple; absent, h itself. It is compiled like the kernel.
     moments
-        For statistics that are functions of plain means: a function of one observation that returns a tuple, and one of
-        the means of these over all rows that returns the mean of the kernel over all pairs. If that does not depend on
-        where zero is, a third that shifts such means (see `Moments`): nodes then keep moments about a common offset,
-        so that no digits cancel where values are large and close together.
+        For statistics that are functions of plain means: a function of one observation that returns
+        a tuple, and one of the means of these over all rows that returns the mean of the kernel
+        over all pairs. If that does not depend on where zero is, a third that shifts such means
+        (see `Moments`): nodes then keep moments about a common offset, so that no digits cancel
+        where values are large and close together.
     final
-        Function of the means over all rows (a tuple) that returns the value; absent, the mean or means themselves.
-        Further parameters are options, but `rows` is the number of rows. ``local`` and ``final`` are faster if they
-        accept arrays in place of numbers.
+        Function of the means over all rows (a tuple) that returns the value; absent, the mean or
+        means themselves. Further parameters are options, but `rows` is the number of rows.
+        ``local`` and ``final`` are faster if they accept arrays in place of numbers.
     fast
-        Function that computes the row sums in O(n log n); it returns None for data it does not handle.
+        Function that computes the row sums in O(n log n); it returns None for data it does not
+        handle.
     mean_ranges
-        Lowest and highest possible value of each mean that nodes estimate: of each kernel value or, where there is a
-        ``local``, of each of its values. Nodes of a network reject numbers beyond. Empty where there are no bounds.
+        Lowest and highest possible value of each mean that nodes estimate: of each kernel value or,
+        where there is a ``local``, of each of its values. Nodes of a network reject numbers beyond.
+        Empty where there are no bounds.
     is_row
-        Function of an observation that returns whether `encode` can have made it. Nodes of a network reject others.
+        Function of an observation that returns whether `encode` can have made it. Nodes of a
+        network reject others.
     scale
-        Scale on which intervals are symmetric, one of `intervals.SCALES`: "plain", "log", "reciprocal", "logit"
-        (between finite bounds), "root", "distance".
+        Scale on which intervals are symmetric, one of `intervals.SCALES`: "plain", "log",
+        "reciprocal", "logit" (between finite bounds), "root", "distance".
     centre
-        Function of the means over all rows and their number that intervals are about, where the value has a bias.
+        Function of the means over all rows and their number that intervals are about, where the
+        value has a bias.
     comparable
-        Which kernel value is 1 for pairs of rows that count and 0 for others, where the value is a share of the first.
+        Which kernel value is 1 for pairs of rows that count and 0 for others, where the value is a
+        share of the first.
     median
-        Function of encoded rows, their weights or None, and whether pairs of a row with itself count, that returns the
-        kernel's values by rank. Then the value is their median, not their mean. The kernel is NaN for pairs that do not
-        count. Nodes cannot average medians.
+        Function of encoded rows, their weights or None, and whether pairs of a row with itself
+        count, that returns the kernel's values by rank. Then the value is their median, not their
+        mean. The kernel is NaN for pairs that do not count. Nodes cannot average medians.
     is_per_row
         Whether the value is each row's own mean, not the mean over all rows.
     both_first
-        Which kernel value is 1 for two rows of the first sample and 0 for others. Where a statistic of two samples has
-        none, nodes add it to compute intervals.
+        Which kernel value is 1 for two rows of the first sample and 0 for others. Where a statistic
+        of two samples has none, nodes add it to compute intervals.
 
     Examples
     --------
@@ -159,7 +171,8 @@ class Statistic:
     bounds: tuple[float, float] = (-np.inf, np.inf)
     mean_ranges: tuple[tuple[float, float], ...] = ()
     is_row: Callable[[Observation], bool] | None = None
-    # Why there is no interval, such as that `encode` takes from all rows what leaving out a row would change.
+    # Why there is no interval, such as that `encode` takes from all rows what leaving out a row
+    # would change.
     no_interval: str = ""
     scale: str = "plain"
     centre: Callable[[Means, int], Numbers] | None = None
@@ -168,8 +181,8 @@ class Statistic:
     median: Callable[[Floats, Floats | None, bool], PairValues] | None = None
     is_per_row: bool = False
     degree: int = 2  # rows that the kernel takes: 2 or 3
-    # The column of the rows' weights, if they have any; the weight is the last number of an observation, and the kernel
-    # takes the others. See `with_weights` and `weighting`.
+    # The column of the rows' weights, if they have any; the weight is the last number of an
+    # observation, and the kernel takes the others. See `with_weights` and `weighting`.
     weights: str = ""
 
     def __call__(self, *rows: Observation, **options: float) -> Numbers:
@@ -183,16 +196,17 @@ class Statistic:
     def _repr_html_(self) -> str:
         options = ", ".join(f"{name} = {default!r}" for name, default in self.options.items())
         rows = {"summary": self.summary} if self.summary else {}
+        kind = "a sum" if self.total else "a mean"
         rows |= {
             "options": options or "none",
-            "normalisation": f"{self.normalisation}, {'a sum' if self.total else 'a mean'} over {self.tuples}",
+            "normalisation": f"{self.normalisation}, {kind} over {self.tuples}",
         }
         if np.isfinite(self.bounds).any():
             rows["bounds"] = numbers.interval(*self.bounds)
         return html.table(rows.items(), caption=f"Statistic: {self.name}")
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle a built-in statistic by its name, one of an importable module by that, others by value."""
+        """Pickle a built-in statistic by name, an imported one by module, others by value."""
         registered = STATISTICS.get(self.unweighted_name)
         if self.is_built_in and registered is not None:
             same = (
@@ -270,14 +284,17 @@ class Statistic:
         return (self.kernel.__module__ or "").startswith("gosta.")
 
     def require_mean(self) -> None:
-        """Raise `InputError` for a statistic that is no function of means, so that nodes cannot estimate it."""
+        """Raise `InputError` for a statistic that is no function of means, so not for nodes."""
         if self.median is not None:
             why = "is a median over pairs of rows, which nodes cannot average"
             raise InputError(
                 f"{self.name} {why}", remedy="gosta.exact computes it over rows in one place"
             )
         if self.degree > 2:
-            why = "has a kernel of three rows, and in an exchange a node's rows meet those of one other"
+            why = (
+                "has a kernel of three rows, and in an exchange a node's rows meet those of one "
+                "other"
+            )
             raise InputError(
                 f"{self.name} {why}", remedy="gosta.exact computes it over rows in one place"
             )
@@ -367,14 +384,14 @@ def statistic(
     Parameters
     ----------
     kernel
-        Function of two observations, each a row of numbers (``x[0]``, ``len(x)``), that returns a number or a tuple. It
-        must not depend on their order. It can use plain arithmetic, ``math``, loops and other plain functions:
-        it runs both interpreted and compiled. Parameters after the first two are options. A third one without default
-        is a third observation.
+        Function of two observations, each a row of numbers (``x[0]``, ``len(x)``), that returns a
+        number or a tuple. It must not depend on their order. It can use plain arithmetic, ``math``,
+        loops and other plain functions: it runs both interpreted and compiled. Parameters after the
+        first two are options. A third one without default is a third observation.
     name
         Defaults to the function's name, with hyphens.
-    encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges, is_row, no_interval,
-    scale, centre, comparable, both_first, median, is_per_row
+    encode, local, moments, final, fast, normalisation, total, sample_index, bounds, mean_ranges,
+    is_row, no_interval, scale, centre, comparable, both_first, median, is_per_row
         See `Statistic`. By default every column of the data is part of the observation.
 
     Returns
@@ -457,7 +474,9 @@ STATISTICS: dict[str, Statistic] = {}
 
 
 def find(statistic: str | Statistic) -> Statistic:
-    """Return the statistic of a name, or with row weights of NAME@COLUMN; a statistic itself is returned as it is.
+    """Return the statistic of a name.
+
+    NAME@COLUMN is the statistic of rows with weights. A statistic itself is returned as it is.
 
     Parameters
     ----------
@@ -493,7 +512,9 @@ def _import(module: str, name: str) -> object:
 
 
 def with_weights(statistic: Statistic, column: str) -> Statistic:
-    """Return a statistic of rows with weights, called NAME@COLUMN: a pair of rows counts by the product of theirs.
+    """Return a statistic of rows with weights, called NAME@COLUMN.
+
+    A pair of rows counts by the product of their weights.
 
     >>> with_weights(find("auc"), "weight").name
     'auc@weight'
@@ -530,10 +551,12 @@ def collect_options(
     function: Callable[..., Any],
     arguments: Options,
 ) -> dict[str, Any]:
-    """Return a statistic's options, given to a function as a mapping, its parameter ``options``, or as plain keywords.
+    """Return the options of a statistic that were given to a function.
 
-    Without a mapping, a name that is an option and a parameter of the function is an error. `arguments` are the values
-    of the function's parameters: its ``locals()``.
+    They are given as a mapping, its parameter ``options``, or as plain keywords.
+
+    Without a mapping, a name that is an option and a parameter of the function is an error.
+    `arguments` are the values of the function's parameters: its ``locals()``.
     """
     given = dict(options or {})
     for name in keywords.keys() & given.keys():
@@ -552,17 +575,19 @@ def collect_options(
     for name in statistic.options.keys() & parameters.keys() if options is None else ():
         if arguments[name] is not parameters[name].default:
             raise InputError(
-                f"{name} is an option of {statistic.name} and a parameter of gosta.{function.__name__}; give the "
+                f"{name} is an option of {statistic.name} and a parameter of "
+                f"gosta.{function.__name__}; give the "
                 f"option as options={{{name!r}: ...}}, or options={{}} if the parameter is meant"
             )
     return {**given, **keywords}
 
 
 def apply_to_rows(function: Callable[..., Any], rows: Floats, /, **options: Any) -> Floats:
-    """Return the values of a function of a tuple of numbers for every row: n × the count of its values.
+    """Return the values of a function of several numbers for every row: n × the count of values.
 
-    The function is called once with columns in place of numbers if it accepts them, else row by row. Where it is not
-    defined (a division by zero, the root of a negative number) the result is NaN.
+    The function is called once with columns in place of numbers if it accepts them, else row by
+    row. Where it is not defined (a division by zero, the root of a negative number) the result is
+    NaN.
     """
     with np.errstate(all="ignore"):
         try:
@@ -599,6 +624,9 @@ def as_floats(result: Numbers | list[float]) -> tuple[float, ...]:
 
 
 def _option_defaults(function: Callable[..., Any], skip: int) -> dict[str, object]:
-    """Return the parameters of a function after the first few, with their defaults; None for those without."""
+    """Return the parameters of a function after the first few, with their defaults.
+
+    Those without a default have None.
+    """
     parameters = list(inspect.signature(function).parameters.values())[skip:]
     return {p.name: None if p.default is p.empty else p.default for p in parameters}

@@ -26,7 +26,7 @@ def distance(x: Observation, y: Observation, start: int, stop: int) -> float:
 
 
 def _scaled_distance(x: Observation, y: Observation, start: int, stop: int) -> float:
-    """Return the distance of rows whose squared distance is zero, or too large or too small for a float."""
+    """Return the distance of rows whose squared distance is zero, too large or too small."""
     largest, total = 0.0, 0.0
     for c in range(start, stop):
         largest = max(largest, abs(x[c] - y[c]))

@@ -1,11 +1,16 @@
-"""Tails and quantiles of Student's and the chi-squared distribution, so that the base install needs no scipy."""
+"""Tails and quantiles of Student's and the chi-squared distribution.
+
+They are written here so that the base install needs no scipy.
+"""
 
 from __future__ import annotations
 
 from math import erfc, exp, inf, isinf, lgamma, log, log1p, pi, sqrt
 from statistics import NormalDist
 
-MANY_DEGREES = 1e5  # of freedom: from here on Hill's expansion (1970) has all digits, and the continued fraction loses some
+# Of freedom: from here on Hill's expansion (1970) has all digits, and the continued fraction loses
+# some.
+MANY_DEGREES = 1e5
 RELATIVE_PRECISION = 1e-16
 MOST_TERMS = 100_000  # of a series; about √x are needed
 
@@ -58,8 +63,8 @@ def _beta_share(x: float, rest: float, a: float, b: float) -> float:
     """
     if x <= 0 or rest <= 0:
         return float(rest <= 0)
-    # The fraction converges fast for x below (a + 1) / (a + b + 2), and the function is symmetric. Written so that it
-    # never holds for both, however x and rest are rounded.
+    # The fraction converges fast for x below (a + 1) / (a + b + 2), and the function is symmetric.
+    # Written so that it never holds for both, however x and rest are rounded.
     if x * (b + 1) > rest * (a + 1):
         return 1 - _beta_share(rest, x, b, a)
     log_x, log_rest = (
@@ -83,14 +88,19 @@ def _beta_share(x: float, rest: float, a: float, b: float) -> float:
 
 
 def _log_gamma_step(a: float) -> float:
-    """Return log Γ(a + ½) − log Γ(a), for large a by its series, since the difference of the two cancels."""
+    """Return log Γ(a + ½) − log Γ(a).
+
+    For large a it is a series, since the difference of the two loses its digits.
+    """
     if a < 50:
         return lgamma(a + 0.5) - lgamma(a)
     return log(a) / 2 - 1 / (8 * a) + 1 / (192 * a**3) - 1 / (640 * a**5)
 
 
 def chi_squared_tail(x: float, degrees: float) -> float:
-    """Return the probability that a chi-squared variable exceeds x: the regularised upper incomplete gamma function.
+    """Return the probability that a chi-squared variable exceeds x.
+
+    It is the regularised upper incomplete gamma function.
 
     By its series below the mean and by Legendre's continued fraction (Lentz's method) above it.
 

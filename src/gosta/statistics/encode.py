@@ -1,4 +1,7 @@
-"""From rows to observations: the fewest numbers that a kernel needs, which are what nodes exchange."""
+"""Encoders: from rows of data to the fewest numbers that a kernel needs.
+
+These numbers are what nodes exchange.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def pair(data: Data) -> Floats:
 
 
 def two_parts(data: Data, split: int = 1) -> Floats:
-    """Encode a row as the numbers of a first part, `split` of them, followed by those of a second part."""
+    """Encode a row as `split` numbers of a first part, followed by those of a second part."""
     x = features(data) if data.has_selected_columns else pair(data)
     if not 1 <= split < x.shape[1]:
         columns = f"{x.shape[1]} column{'s' * (x.shape[1] > 1)}"
@@ -50,7 +53,8 @@ def two_parts(data: Data, split: int = 1) -> Floats:
 def scored(data: Data, positive: Any = None) -> Floats:
     """Encode a row as its score and its class, +1 or −1.
 
-    The score is the score column; or the only feature; or, of several, x · (mean of + rows − mean of − rows).
+    The score is the score column; or the only feature; or, of several, x · (mean of + rows − mean
+    of − rows).
     """
     names = (
         [data.score] if data.score is not None and not data.has_selected_columns else data.features
@@ -60,7 +64,10 @@ def scored(data: Data, positive: Any = None) -> Floats:
         return x
     x, signs = x[:, :-1], x[:, -1]
     if np.ptp(signs) == 0:
-        reason = f"a score is computed from several columns by the means of both classes, {data.name} has one class only"
+        reason = (
+            f"a score is computed from several columns by the means of both classes, {data.name} "
+            "has one class only"
+        )
         raise DataError(reason, remedy="name one score column with score (--score)")
     with np.errstate(over="ignore", invalid="ignore"):
         direction = _mean(data, x, signs > 0) - _mean(data, x, signs < 0)
@@ -84,7 +91,7 @@ def two_scores(data: Data, positive: Any = None) -> Floats:
 
 
 def highest_negatives(data: Data, positive: Any = None, max_fpr: float = 0.1) -> Floats:
-    """Encode a row as its score, its class, +1 or −1, and whether it is among the share of highest negative rows.
+    """Encode a row as its score, its class, +1 or −1, and whether it is a highest negative row.
 
     That is 0 to 1 for rows with the score at which the share is reached, and 1 for positive rows.
     """
@@ -106,9 +113,9 @@ def highest_negatives(data: Data, positive: Any = None, max_fpr: float = 0.1) ->
 def class_scores(data: Data, average: str = "pairs") -> Floats:
     """Encode a row as a score for each class, its class, and two weights.
 
-    A pair of rows counts by the first weight of the row that should score higher for its own class, times the second
-    weight of the other. `average`: "pairs" of classes all count the same; one class against the rest, all the same
-    ("macro") or by their rows ("weighted").
+    A pair of rows counts by the first weight of the row that should score higher for its own class,
+    times the second weight of the other. `average`: "pairs" of classes all count the same; one
+    class against the rest, all the same ("macro") or by their rows ("weighted").
     """
     codes, classes = data.class_codes()
     _require_all_rows(
@@ -139,19 +146,25 @@ def class_scores(data: Data, average: str = "pairs") -> Floats:
 
 
 def trimmed(data: Data, share: float = 0.1) -> Floats:
-    """Encode a row as a number and 1, or 0 if it is among the share of lowest or of highest rows."""
+    """Encode a row as a number and 1, or 0 if it is among the lowest or highest rows.
+
+    `share` is the share of each of the two.
+    """
     x, kept = _trimmed_rows(data, share)
     return np.column_stack([x, kept])
 
 
 def winsorised(data: Data, share: float = 0.1) -> Floats:
-    """Encode a row as a number, not below the lowest nor above the highest of the rows that trimming leaves."""
+    """Encode a row as a number, moved to the lowest or highest of the rows that trimming leaves."""
     x, kept = _trimmed_rows(data, share)
     return np.clip(x, x[kept].min(), x[kept].max())
 
 
 def _trimmed_rows(data: Data, share: float) -> tuple[Floats, Booleans]:
-    """Return one number for each row, and whether it is neither among the share of lowest rows nor of highest."""
+    """Return one number for each row, and whether trimming leaves the row.
+
+    It leaves out the share of the lowest rows, and that of the highest.
+    """
     _check_share("share", share, 0.5)
     _require_all_rows(data, "the order of all rows", "quantiles of private sums say where to cut")
     x = _complete(data, value(data))
@@ -200,8 +213,9 @@ def two_samples(data: Data, positive: Any = None) -> Floats:
 def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = None) -> Floats:
     """Encode a row as its features in units of the bandwidth, followed by its sample, +1 or −1.
 
-    The bandwidth is by default the root of the summed variances of all columns, which a network can average too. Rows
-    in one place are centred first, since a division rounds large numbers by more than they may differ by.
+    The bandwidth is by default the root of the summed variances of all columns, which a network can
+    average too. Rows in one place are centred first, since a division rounds large numbers by more
+    than they may differ by.
     """
     x = two_samples(data, positive)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -216,7 +230,8 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
                 remedy="give one: bandwidth=1 (-o bandwidth=1)",
             )
         raise NumericalError(
-            f"the numbers are too {'small; use smaller' if width == 0 else 'large; use larger'} units"
+            f"the numbers are too {'small; use smaller' if width == 0 else 'large; use larger'} "
+            "units"
         )
     if (
         isinstance(width, bool)
@@ -237,9 +252,12 @@ def scaled_samples(data: Data, positive: Any = None, bandwidth: float | None = N
 
 
 def clustered(data: Data, centroids: Any = None) -> Floats:
-    """Encode a row as its features, followed by its cluster: its class, or the nearest of the centroids.
+    """Encode a row as its features, followed by its cluster.
 
-    Centroids are rows of coordinates, a file of them, or "class-means" for the mean point of each class.
+    That is its class, or the nearest of the centroids.
+
+    Centroids are rows of coordinates, a file of them, or "class-means" for the mean point of each
+    class.
     """
     by_means = isinstance(centroids, str) and centroids == "class-means"
     if centroids is None or by_means:
@@ -255,7 +273,8 @@ def clustered(data: Data, centroids: Any = None) -> Floats:
         centres = rows.to_floats(list(rows.columns))
     if centres.shape[1] != x.shape[1]:
         raise DataError(
-            f"centroids have {centres.shape[1]} coordinates, the points of {data.name} have {x.shape[1]}"
+            f"centroids have {centres.shape[1]} coordinates, the points of {data.name} have "
+            f"{x.shape[1]}"
         )
     return np.column_stack([x, _nearest(x, centres)])
 
@@ -277,15 +296,20 @@ def _nearest(x: Floats, centres: Floats) -> Floats:
 
 
 def survival(data: Data) -> Floats:
-    """Encode a row as a time, whether the event was observed then (1) or the row censored (0), and the risk score."""
+    """Encode a row as a time, whether the event was observed then, and the risk score.
+
+    The event is 1 if it was observed, and 0 if the row was censored.
+    """
     return _with_events(_complete(data, data.columns_for("time", "event", "score")))
 
 
 def weighted_survival(data: Data, horizon: float = np.inf) -> Floats:
-    """Encode a row as in `survival`, followed by 1/G² at its event, with G the share of rows not censored until then.
+    """Encode a row as in `survival`, followed by 1/G² at its event.
 
-    It is 0 without an event before the horizon. G is Kaplan and Meier's estimate with the roles of events and censored
-    rows exchanged: at one time, events come first.
+    G is the share of rows that are not censored until then.
+
+    It is 0 without an event before the horizon. G is Kaplan and Meier's estimate with the roles of
+    events and censored rows exchanged: at one time, events come first.
     """
     _require_all_rows(data, "the distribution of censoring", "kaplan-meier of private sums has it")
     x = survival(data)
@@ -310,7 +334,7 @@ def weighted_survival(data: Data, horizon: float = np.inf) -> Floats:
 
 
 def event_times(data: Data) -> Floats:
-    """Encode a row as a time, and whether the event was observed then (1) or the row censored (0)."""
+    """Encode a row as a time, and whether the event was observed then (1) or not (0)."""
     return _with_events(_complete(data, data.columns_for("time", "event")))
 
 
@@ -332,7 +356,10 @@ def is_not_negative(row: Sequence[float]) -> bool:
 
 
 def has_sign(row: Sequence[float]) -> bool:
-    """Return whether `scored`, `two_scores`, `two_samples` or `scaled_samples` can have made a row."""
+    """Return whether an encoder of two classes can have made a row.
+
+    These are `scored`, `two_scores`, `two_samples` and `scaled_samples`.
+    """
     return row[-1] in (-1.0, 1.0)
 
 
@@ -352,7 +379,10 @@ def has_event(row: Sequence[float]) -> bool:
 
 
 def _complete(data: Data, *parts: Floats) -> Floats:
-    """Return the parts side by side, without rows that have missing values if these are to be dropped."""
+    """Return the parts side by side.
+
+    Rows with missing values are left out if these are to be dropped.
+    """
     x = np.column_stack(parts)
     if data.drop_missing:
         x = x[~np.isnan(x).any(axis=1)]

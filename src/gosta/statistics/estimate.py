@@ -1,4 +1,7 @@
-"""A value with its interval, and all that it was computed from: as text, as plain values, and as a table."""
+"""A value with its interval, and all that it was computed from.
+
+It is shown as text, as plain values for JSON, and as a table.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ from gosta.statistics.weighting import weighted
 Columns = str | int | Sequence[str | int]
 ALIKE = "every row contributes the same, which says nothing about others"
 LEAST_SAMPLE = 100  # of triples
-SAMPLE_LEVEL = 0.95  # of the interval for the value over all triples, where none for the population is asked for
+# Of the interval for the value over all triples, where none for the population is asked for.
+SAMPLE_LEVEL = 0.95
 
 
 def measure(
@@ -147,7 +148,7 @@ def _sampled_value(
     options: Mapping[str, Options],
     sampling: Sampling,
 ) -> Estimate:
-    """Return the mean over a random sample of triples, with the standard error that it has by sampling.
+    """Return the mean over a random sample of triples, with its standard error by sampling.
 
     With a level, the interval is for the population, and the standard error that of the rows too.
     """
@@ -202,7 +203,8 @@ def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float |
         return Estimate(value)
     if weights is not None:
         raise InputError(
-            f"{statistic.name} has no interval: it depends on the number of rows, which weights are not"
+            f"{statistic.name} has no interval: it depends on the number of rows, which weights "
+            "are not"
         )
     low, high = found.ends(level)
     if low == high and found.quantile(1) == found.quantile(found.total):
@@ -211,7 +213,10 @@ def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float |
 
 
 def without_weights(statistic: Statistic, x: Floats, kernel_options: Options) -> Statistic:
-    """Return a statistic over rows with weights as one whose kernel takes these as the last number of each row."""
+    """Return a statistic of rows with weights as a plain one.
+
+    Its kernel takes the weights as the last number of each row.
+    """
     if not statistic.weights:
         return statistic
     example = pairs.example(statistic, x[:, :-1], kernel_options)
@@ -268,7 +273,10 @@ def _spread(
 def row_sums(
     statistic: Statistic, x: Floats, kernel_options: Options, with_diagonal: bool = True
 ) -> RowSums:
-    """Return sums over the other rows of kernel(x_i, x_j), by the fast form if there is one, else over all pairs."""
+    """Return sums over the other rows of kernel(x_i, x_j).
+
+    They are computed by the fast form if there is one, else over all pairs.
+    """
     if statistic.degree > 2:  # such that the mean over the other rows is that over two others
         return RowSums(triples.row_sums(statistic, x, kernel_options) * 2 / (len(x) - 2), None)
     with np.errstate(all="ignore"):  # overflows are found in the value
@@ -280,7 +288,10 @@ def row_sums(
 
 
 def row_means(rows: RowSums, norm: Normalisation) -> Floats:
-    """Return the mean kernel value of each row with the others ("U") or with all rows ("V"): n × k."""
+    """Return the mean kernel value of each row: n × k.
+
+    It is the mean with the other rows ("U") or with all rows ("V").
+    """
     n = len(rows.sums)
     if norm == "U":
         return rows.sums / (n - 1)
@@ -332,9 +343,13 @@ def _means(statistic: Statistic, rows: RowSums, norm: Normalisation) -> Floats:
 
 
 def _total(rows: RowSums, norm: Normalisation) -> Floats:
-    """Return sums over all pairs, column by column: only along one column does numpy add up pairwise, without drift."""
+    """Return sums over all pairs, column by column.
+
+    Only along one column does numpy add up pairwise, without drift.
+    """
     parts = rows if norm == "V" else rows[:1]
-    return sum(np.array([column.sum() for column in part.T]) for part in parts if part is not None)  # type: ignore[return-value]
+    sums = [np.array([column.sum() for column in part.T]) for part in parts if part is not None]
+    return np.asarray(sum(sums))
 
 
 def _left_out_means(
@@ -370,7 +385,10 @@ def _apply(statistic: Statistic, part: str, means: Floats, /, **options: Any) ->
 
 
 def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
-    """Return a number, or an array of several, if all are finite; otherwise raise an error with the reason."""
+    """Return a number, or an array of several, if all are finite.
+
+    Otherwise raise an error with the reason.
+    """
     if not np.isfinite(means).all():
         raise NumericalError(
             f"{statistic.name} is not finite here: the numbers are too large",

@@ -1,6 +1,9 @@
-"""Row sums in O(n log n): sums over the other rows of kernel(x_i, x_j) without evaluating every pair.
+"""Row sums in O(n log n), without evaluating every pair of rows.
 
-Each docstring names the kernel values that are summed. With weights, row j counts w_j times in the sums of others.
+They are sums over the other rows j of kernel(x_i, x_j).
+
+Each docstring names the kernel values that are summed. With weights, row j counts w_j times in the
+sums of others.
 """
 
 from __future__ import annotations
@@ -117,7 +120,9 @@ def auc_difference(x: Floats, weights: Floats | None = None) -> RowSums:
 
 
 def partial_auc(x: Floats, weights: Floats | None = None) -> RowSums:
-    """(1 − ℓℓ')·won, weighted by the share of the negative row that counts, and 1 − ℓℓ', with ℓ the class."""
+    """(1 − ℓℓ')·won, weighted by the share of the negative row that counts, and 1 − ℓℓ', with ℓ the
+    class.
+    """
     counts = np.ones(len(x)) if weights is None else weights
     plus, share, group = x[:, 1] > 0, x[:, 2], _ranks(x[:, 0]).dense
     size = int(group.max()) + 1
@@ -155,7 +160,9 @@ def mann_whitney(x: Floats, weights: Floats | None = None) -> RowSums:
 
 
 def energy_distance(x: Floats, weights: Floats | None = None) -> RowSums | None:
-    """|x − y| across, within + and within −, and indicators of such pairs; None beyond one dimension."""
+    """|x − y| across, within + and within −, and indicators of such pairs; None beyond one
+    dimension.
+    """
     if x.shape[1] != 2:
         return None
     n, v, plus = len(x), x[:, 0] - x[:, 0].mean(), x[:, 1] > 0
@@ -206,7 +213,10 @@ def _products(v: Floats, w: Floats, weights: Floats | None) -> Floats:
 
 
 def _gaps(v: Floats, weights: Floats | None) -> Floats:
-    """Return the sums over j of |v_i − v_j|, from the sums of prefixes and suffixes of the sorted values."""
+    """Return the sums over j of |v_i − v_j|.
+
+    They follow from the sums of prefixes and suffixes of the sorted values.
+    """
     n = len(v)
     order = np.argsort(v)
     ordered = v[order] - v.mean()
@@ -253,7 +263,10 @@ def _both_ranks(x: Floats, weights: Floats | None) -> list[_Ranks]:
 
 
 def _wins(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Count the rows of the other class that a row is ordered correctly against (ties count half), and all of them."""
+    """Count for each row those of the other class that it is ordered correctly against, and all.
+
+    Ties count half.
+    """
     plus, group = x[:, 1] > 0, _ranks(x[:, 0]).dense
     plus_in, minus_in = (
         np.bincount(group[of], None if weights is None else weights[of], group.max() + 1)

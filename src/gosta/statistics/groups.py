@@ -31,7 +31,10 @@ def squared_scatter(x: Observation, y: Observation) -> float:
 def by_sample(
     x: Observation, y: Observation, value: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return a value for pairs across samples, within the first and within the second, then an indicator of each."""
+    """Return a value for pairs across samples, within the first and within the second sample.
+
+    An indicator of each of the three follows.
+    """
     last = len(x) - 1
     across = 1.0 * (x[last] != y[last])
     first = (x[last] > 0.0) * (1.0 - across)
@@ -54,7 +57,9 @@ def by_sample(
 def energy_distance(
     x: Observation, y: Observation
 ) -> tuple[float, float, float, float, float, float]:
-    """Twice the mean distance across two samples less the mean distances within: 0 only for equal distributions."""
+    """Twice the mean distance across two samples less the mean distances within: 0 only for equal
+    distributions.
+    """
     return by_sample(x, y, distance(x, y, 0, len(x) - 1))
 
 

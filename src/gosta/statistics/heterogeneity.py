@@ -1,9 +1,12 @@
-"""How much values of several groups differ beyond chance: Cochran's Q, I², and the spread between groups.
+"""How much values of several groups differ beyond chance.
 
-The formulas are those of meta-analysis of values y_i with standard errors s_i and weights w_i = 1/s_i²:
-Q = Σ w_i (y_i − Σwy/Σw)², I² = (Q − df)/Q with Higgins and Thompson's interval from the standard error of log H (2002),
-and DerSimonian and Laird's spread τ with an interval by Viechtbauer's Q-profile: those τ² at which Q with weights
-1/(s_i² + τ²) is a quantile of chi-squared.
+It is told by Cochran's Q, I², and the spread between groups.
+
+The formulas are those of meta-analysis of values y_i with standard errors s_i and weights w_i =
+1/s_i²: Q = Σ w_i (y_i − Σwy/Σw)², I² = (Q − df)/Q with Higgins and Thompson's interval from the
+standard error of log H (2002), and DerSimonian and Laird's spread τ with an interval by
+Viechtbauer's Q-profile: those τ² at which Q with weights 1/(s_i² + τ²) is a quantile of
+chi-squared.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tai
 
 
 class Heterogeneity(NamedTuple):
-    """Differences between groups; intervals are None with two groups, of which these formulas do not give any."""
+    """Differences between groups.
+
+    Intervals are None with two groups, since these formulas do not give any for them.
+    """
 
     groups: int  # that have a value and a standard error
     q: float  # Cochran's Q
@@ -54,10 +60,18 @@ def heterogeneity(
     mean, reach = float((weights * y).sum() / weights.sum()), NormalDist().inv_cdf(0.5 + level / 2)
     half = reach / math.sqrt(weights.sum())
     return Heterogeneity(
-        len(y), q, degrees, chi_squared_tail(q, degrees), max(0.0, 1 - degrees / q) if q > 0 else 0.0,
-        _i_squared_interval(q, degrees, reach), math.sqrt(variance), _spread_interval(y, s2, level),
-        mean, (mean - half, mean + half), level,
-    )  # fmt: skip
+        groups=len(y),
+        q=q,
+        degrees=degrees,
+        p_value=chi_squared_tail(q, degrees),
+        i_squared=max(0.0, 1 - degrees / q) if q > 0 else 0.0,
+        i_squared_interval=_i_squared_interval(q, degrees, reach),
+        spread=math.sqrt(variance),
+        spread_interval=_spread_interval(y, s2, level),
+        mean=mean,
+        mean_interval=(mean - half, mean + half),
+        level=level,
+    )
 
 
 def _q(y: Floats, s2: Floats, variance: float) -> float:
@@ -91,7 +105,10 @@ def _spread_interval(y: Floats, s2: Floats, level: float) -> tuple[float, float]
 
 
 def _spread_at(y: Floats, s2: Floats, wanted: float) -> float:
-    """Return the spread at which Q, which falls as the spread grows, has a value; 0 if it begins below it."""
+    """Return the spread at which Q has a value.
+
+    Q falls as the spread grows. If it begins below the value, the spread is 0.
+    """
     if _q(y, s2, 0.0) <= wanted:
         return 0.0
     low, high = 0.0, float(s2.max() + np.ptp(y) ** 2)

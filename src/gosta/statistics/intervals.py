@@ -1,14 +1,17 @@
-"""Confidence intervals for the population: one formula, for rows in one place and for nodes of a network.
+"""Confidence intervals for the population.
 
-A statistic that is a function of mean kernel values varies, from one sample of rows to another, with 4/n times the
-variance over rows of ψ = (slopes of the function) · (row means). Two samples contribute two variances, which for the
-AUC is DeLong's formula. A node has no row means but its own: it estimates the means over all rows of their products,
-from which the same numbers follow.
+One formula serves rows in one place and nodes of a network.
 
-The ends are value ± t · error on a scale on which the statistic is about symmetric (the field `scale`), transformed
-back; t is Student's quantile, with Satterthwaite's degrees of freedom. Where the skewness of ψ is known, both reaches
-are Hall's instead, and where the standard error grows with the value, the upper one takes that into account.
-docs/explanation/intervals.md says why, and what it covers.
+A statistic that is a function of mean kernel values varies, from one sample of rows to another,
+with 4/n times the variance over rows of ψ = (slopes of the function) · (row means). Two samples
+contribute two variances, which for the AUC is DeLong's formula. A node has no row means but its
+own: it estimates the means over all rows of their products, from which the same numbers follow.
+
+The ends are value ± t · error on a scale on which the statistic is about symmetric (the field
+`scale`), transformed back; t is Student's quantile, with Satterthwaite's degrees of freedom. Where
+the skewness of ψ is known, both reaches are Hall's instead, and where the standard error grows with
+the value, the upper one takes that into account. docs/explanation/intervals.md says why, and what
+it covers.
 """
 
 from __future__ import annotations
@@ -31,8 +34,10 @@ from gosta.statistics.distributions import student_quantile
 
 NEGLIGIBLE = 1e-9  # share of the range of values: a smaller standard error is none
 ROUNDING = 1e-12  # the same where there is no range, relative to the value
-STEP = 1e-4  # relative, of the differences of the fourth order that slopes come from: they are right to 1e-12
-# Kernel values up to which nodes also estimate the fourth power of ψ, for heavy tails: 4 means for one, 14 for two.
+# Relative, of the differences of the fourth order that slopes come from: they are right to 1e-12.
+STEP = 1e-4
+# Kernel values up to which nodes also estimate the fourth power of ψ, for heavy tails: 4 means for
+# one, 14 for two.
 MAX_HEAVY_WIDTH = 2
 FEW_TRIALS = 3.0  # so many disjoint pairs of rows tell nothing about their spread
 
@@ -81,9 +86,10 @@ def interval_ends(
 ) -> tuple[Floats, Floats]:
     """Return the lower and upper ends of intervals; NaN where there is none.
 
-    Where the standard error is zero, as of the AUC of perfectly separated rows, and the value lies between two bounds,
-    the interval is Wilson's for a share of as many independent trials as there are disjoint pairs of rows. Otherwise
-    there is none: rows that are all alike say nothing about the population.
+    Where the standard error is zero, as of the AUC of perfectly separated rows, and the value lies
+    between two bounds, the interval is Wilson's for a share of as many independent trials as there
+    are disjoint pairs of rows. Otherwise there is none: rows that are all alike say nothing about
+    the population.
     """
     if scale not in SCALES:
         raise InputError(f"scale = {scale!r} must be one of: {', '.join(SCALES)}")
@@ -137,9 +143,10 @@ def _ends_on(
 
 
 def _hall_reaches(quantile: Floats, skewness: Floats | float) -> tuple[Floats, Floats]:
-    """Return how many standard errors an interval reaches down and up, given the skewness of the value.
+    """Return how many standard errors an interval reaches down and up, for a skewness of the value.
 
-    Studentised values are skew the other way. Hall's cubic transformation (1992) removes that, and can be inverted.
+    Studentised values are skew the other way. Hall's cubic transformation (1992) removes that, and
+    can be inverted.
     """
     skew = np.where(np.abs(skewness) < ROUNDING, ROUNDING, skewness)
 
@@ -150,10 +157,13 @@ def _hall_reaches(quantile: Floats, skewness: Floats | float) -> tuple[Floats, F
 
 
 def _growing_reach(quantile: Floats, value: Floats) -> Floats:
-    """Return the upper reach where the variance is proportional to the true value, all in units of the standard error.
+    """Return the upper reach where the variance is proportional to the true value.
 
-    The upper end is that value whose own standard error reaches back to what was found, as in Wilson's interval. The
-    variance was found at the value, but not at 0, where it is not 0: so it is taken as one at the value plus one error.
+    It is in units of the standard error.
+
+    The upper end is that value whose own standard error reaches back to what was found, as in
+    Wilson's interval. The variance was found at the value, but not at 0, where it is not 0: so it
+    is taken as one at the value plus one error.
     """
     found = np.maximum(value, 0.0)
     growth = quantile**2 / (found + 1)
@@ -188,7 +198,9 @@ def wilson_ends(share: Floats, trials: Floats, level: float) -> tuple[Floats, Fl
 def gradients(
     function: Callable[[Floats], Floats], means: Floats, used: int | None = None
 ) -> Floats:
-    """Return the derivative of each value of a function with respect to each mean, at each row of means: r × p × k.
+    """Return the derivative of each value of a function by each mean: r × p × k.
+
+    It is taken at each row of means.
 
     `used` is how many of the means, the first ones, the function depends on; by default all.
     """
@@ -206,7 +218,10 @@ def gradients(
 def centre_values(
     statistic: Statistic, means: Floats, n: int, final_values: Callable[[Floats], Floats]
 ) -> Floats:
-    """Return what intervals are about, from means over all rows: the value, or what replaces it to have no bias."""
+    """Return what intervals are about, from means over all rows.
+
+    It is the value, or what replaces it to have no bias.
+    """
     if statistic.centre is None:
         return final_values(means)
     return apply_to_rows(lambda m: statistic.centre(m, n), means)  # type: ignore[misc]
@@ -215,7 +230,10 @@ def centre_values(
 def spread_of_rows(
     statistic: Statistic, means: Floats, slopes: Floats, sample: Floats | None
 ) -> Spread:
-    """Return the spread of a value from the means of all rows, n × k, and the slopes of the value by their means."""
+    """Return the spread of a value from the means of all rows.
+
+    These are n × k numbers; `slopes` are the derivatives of the value by each mean.
+    """
     n, psi = len(means), means @ slopes
     if np.ptp(psi) <= ROUNDING * float((np.abs(means) @ np.abs(slopes)).max()):
         psi = np.full(n, psi[0])  # what differs is rounding
@@ -232,7 +250,10 @@ def spread_of_rows(
 
 
 def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int) -> Spread:
-    """Return the same from means that nodes estimate: a row of `means` holds one node's, products included."""
+    """Return the spread of a value from means that nodes estimate.
+
+    A row of `means` holds one node's, products included.
+    """
     width = slopes.shape[1]
     products = _products(statistic, width)
     place = {(c,): c for c in range(width)} | {
@@ -260,7 +281,8 @@ def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int)
                 m3 = power(3) - 3 * second * first + 2 * first**3
                 m4 = power(4) - 4 * power(3) * first + 6 * second * first**2 - 3 * first**4
             return _one_sample(m2, m3, m4, _trials(statistic, means[:, :width], n), n)
-        # A row's mean of the indicator is the same number for all rows of the first sample, and 0 for the others.
+        # A row's mean of the indicator is the same number for all rows of the first sample, and 0
+        # for the others.
         share = means[:, place[(both, both)]] / means[:, both]
         count = share * n if statistic.normalisation == "V" else 1 + share * (n - 1)
         count = np.clip(np.rint(np.nan_to_num(count, nan=2.0)), 2, max(2, n - 2))
@@ -277,7 +299,8 @@ def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int)
 def _one_sample(m2: Floats, m3: Floats, m4: Floats, trials: Floats, n: int) -> Spread:
     """Return a spread from central moments of ψ: by the formula of the jackknife.
 
-    The variance of a variance is (kurtosis − 1)/n of its square, as of χ² with 2n/(kurtosis − 1) degrees of freedom.
+    The variance of a variance is (kurtosis − 1)/n of its square, as of χ² with 2n/(kurtosis − 1)
+    degrees of freedom.
     """
     with np.errstate(all="ignore"):
         degrees = 2 * n / np.clip(m4 / m2**2 - 1, 2.0, None)
@@ -312,14 +335,20 @@ def _trials(statistic: Statistic, means: Floats, n: int) -> Floats:
 
 
 def is_heavy(statistic: Statistic, width: int) -> bool:
-    """Return whether few rows can dominate the standard error, so that its degrees of freedom are estimated too."""
+    """Return whether few rows can dominate the standard error.
+
+    Then its degrees of freedom are estimated too.
+    """
     ranges = statistic.mean_ranges[:width]
     is_bounded = bool(ranges) and bool(np.isfinite(ranges).all())
     return statistic.sample_index is None and width <= MAX_HEAVY_WIDTH and not is_bounded
 
 
 def _products(statistic: Statistic, width: int) -> list[tuple[int, ...]]:
-    """Return which row means are multiplied: each two, and for two samples these with the first's indicator."""
+    """Return which row means are multiplied.
+
+    These are each two, and for two samples each two with the first sample's indicator.
+    """
     found = list(combinations_with_replacement(range(width), 2))
     both = statistic.both_first
     if (
@@ -391,7 +420,10 @@ def _product_range(
 
 @cache
 def with_samples(statistic: Statistic, width: int, returns_tuple: bool) -> Statistic:
-    """Return a statistic of two samples whose kernel also says whether both rows are in the first, as nodes need it."""
+    """Return a statistic of two samples whose kernel says, too, whether both rows are in the first.
+
+    Nodes need that for intervals.
+    """
     column, fast, original = (
         statistic.sample_index,
         statistic.fast,
@@ -404,7 +436,10 @@ def with_samples(statistic: Statistic, width: int, returns_tuple: bool) -> Stati
     both = "1.0 * (x[{0}] > 0.0) * (y[{0}] > 0.0)".format("len(x) - 1" if column == -1 else column)
     parameters = "".join(f", {name}={default!r}" for name, default in options.items())
     # Written out and a function of `kernel`, so that both are compiled.
-    text = f"lambda kernel: lambda x, y{parameters}: {value if returns_tuple else f'({value},)'} + ({both},)"
+    text = (
+        f"lambda kernel: lambda x, y{parameters}: {value if returns_tuple else f'({value},)'} + "
+        f"({both},)"
+    )
 
     def fast_too(x: Floats) -> RowSums | None:
         rows = None if fast is None else fast(x)

@@ -1,8 +1,10 @@
-"""Several statistics of the same rows as one, which is what nodes that exchange rows estimate together.
+"""Several statistics of the same rows as one, for nodes that exchange rows.
 
-A row holds the numbers of all statistics side by side; those that encode rows alike share them. The values of the
-kernels are concatenated, and so are those of `local`, and moments. What follows from the means, values and intervals,
-is each statistic's own: see `gosta.estimation.estimand`.
+Such nodes estimate them together.
+
+A row holds the numbers of all statistics side by side; those that encode rows alike share them. The
+values of the kernels are concatenated, and so are those of `local`, and moments. What follows from
+the means, values and intervals, is each statistic's own: see `gosta.estimation.estimand`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class JointRows(NamedTuple):
 
 
 def choose(statistics: Chosen, folder: Path | None = None) -> tuple[Member, ...]:
-    """Return the statistics that a text such as "auc,kendall-tau:age+risk" names, or a list of texts and statistics.
+    """Return the statistics that a text such as "auc,kendall-tau:age+risk" names.
+
+    Texts and statistics can be in a list, too.
 
     A user's own ones, FILE.py:NAME, are in a folder if one is given.
 
@@ -89,7 +93,7 @@ def name_of(members: Sequence[Member]) -> str:
 
 
 def check_options(members: Sequence[Member], options: Options) -> None:
-    """Raise `InputError` for options that no statistic has, or whose default differs from one to the other."""
+    """Raise `InputError` for options that no statistic has, or that have several defaults."""
     if len(members) == 1:
         members[0].statistic.options_by_part(options)
         return
@@ -99,7 +103,10 @@ def check_options(members: Sequence[Member], options: Options) -> None:
         for name, default in member.statistic.options.items():
             title, other = defaults.setdefault(name, (member.title, default))
             if name not in options and other != default:
-                differ = f"option {name} is {other!r} by default for {title} and {default!r} for {member.title}"
+                differ = (
+                    f"option {name} is {other!r} by default for {title} and {default!r} for "
+                    f"{member.title}"
+                )
                 raise InputError(differ, remedy=f"give it for both: --option {name}=...")
     for name in options:
         if name not in defaults:
@@ -124,7 +131,10 @@ def encode(members: Sequence[Member], data: Data, options: Options) -> JointRows
         found = [_encode(member, table.take(kept), options) for member, table in chosen]
     for (member, _), (x, _) in zip(chosen, found, strict=True):
         if len(members) > 1 and len(x) != kept.sum():
-            wrong = f"encode returns {len(x)} rows of {kept.sum()}, so that they cannot be put beside others"
+            wrong = (
+                f"encode returns {len(x)} rows of {kept.sum()}, so that they cannot be put beside "
+                "others"
+            )
             raise InputError(f"{wrong}", statistic=member.title)
     return JointRows(np.hstack([x for x, _ in found]), kept, tuple(x.shape[1] for x, _ in found))
 
@@ -140,7 +150,10 @@ def _encode(member: Member, data: Data, options: Options) -> tuple[Floats, Boole
 
 
 def _first_alike(members: Sequence[Member]) -> list[int]:
-    """Return for each statistic the first one that encodes rows alike: by the same function from the same columns."""
+    """Return for each statistic the position of the first one that encodes rows alike.
+
+    Rows are encoded alike by the same function from the same columns.
+    """
     keys = [(one.statistic.encode, one.columns, one.statistic.weights) for one in members]
     return [keys.index(key) for key in keys]
 
@@ -170,7 +183,9 @@ class Part(NamedTuple):
 
 
 def why_no_interval(statistic: Statistic, width: int = 1, values: int = 1) -> str:
-    """Return why nodes can compute no interval of a statistic with so many kernel values and values; empty: they can.
+    """Return why nodes can compute no interval of a statistic; empty if they can.
+
+    `width` is the number of its kernel values, `values` that of its values.
 
     >>> from gosta.statistics import find
     >>> why_no_interval(find("auc")), why_no_interval(find("mann-whitney"))
@@ -219,7 +234,10 @@ class JointStatistic(Statistic):
 
 
 def join(parts: Sequence[Part], are_tuples: Sequence[bool], options: Options) -> JointStatistic:
-    """Return several statistics as one; `are_tuples` says whether each kernel returns a tuple, or a number."""
+    """Return several statistics as one.
+
+    `are_tuples` says of each kernel whether it returns a tuple, or a number.
+    """
     statistics = [part.statistic for part in parts]
     of_kernels = [one.options_by_part(one.own_options(options))["kernel"] for one in statistics]
     calls = []
@@ -245,7 +263,8 @@ def join(parts: Sequence[Part], are_tuples: Sequence[bool], options: Options) ->
 def with_locals(joint: JointStatistic, statistics: Sequence[Statistic]) -> JointStatistic:
     """Return several statistics with others, or the same, as parts: with another `local` of each.
 
-    If one has a `local`, all need one. Without it, the mean over rows of their means is the mean over all pairs.
+    If one has a `local`, all need one. Without it, the mean over rows of their means is the mean
+    over all pairs.
     """
     widths = [part.kernel.stop - part.kernel.start for part in joint.parts]
     has_local = any(one.local is not None for one in statistics)
@@ -272,7 +291,10 @@ def _identity(width: int) -> Any:
 
 
 def _concatenate(functions: Sequence[Any], parameters: str, calls: Sequence[str]) -> Any:
-    """Return a function that concatenates the results of others, named f0, f1, ... in the calls; it can be compiled."""
+    """Return a function that concatenates the results of others, and can be compiled.
+
+    The calls name the others f0, f1, and so on.
+    """
     names = ", ".join(f"f{k}" for k in range(len(functions)))
     return eval(
         f"lambda {names}: lambda {parameters}: {' + '.join(calls)}", {"inf": inf, "nan": nan}
@@ -284,7 +306,10 @@ def _not_encoded(data: Data) -> Floats:
 
 
 def _join_moments(parts: Sequence[Part]) -> Moments | None:
-    """Return the moments of statistics that are all functions of means; None if one is not: pairs serve them all."""
+    """Return the moments of statistics that are all functions of means.
+
+    If one is not, the result is None: pairs serve them all.
+    """
     moments = [part.statistic.moments for part in parts]
     if None in moments or len({one.shifted is None for one in moments if one is not None}) > 1:
         return None
@@ -305,7 +330,11 @@ def _join_moments(parts: Sequence[Part]) -> Moments | None:
 
     def shifted(m: Means, by: Means, one: float) -> Means:
         own = zip(known, split(m), strict=True)
-        return tuple(v for (part, numbers), old in own for v in part.shifted(old, by[numbers], one))  # type: ignore[misc]
+        return tuple(
+            value
+            for (part, numbers), old in own
+            for value in part.shifted(old, by[numbers], one)  # type: ignore[misc]
+        )
 
     counts = [len(one.of_row((1.0,) * (numbers.stop - numbers.start))) for one, numbers in known]
     return Moments(of_row, kernel_mean, None if known[0][0].shifted is None else shifted)

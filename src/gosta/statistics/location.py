@@ -1,4 +1,4 @@
-"""Statistics of location: means without the influence of extreme rows, medians over pairs, and ranks."""
+"""Statistics of location: robust means, medians over pairs, and ranks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ def trimmed_mean(x: Observation, y: Observation) -> tuple[float, float]:
     no_interval="the rows that limit others depend on all of them",
 )
 def winsorised_mean(x: Observation, y: Observation) -> float:
-    """Mean with the `share` of lowest rows raised to the next, and the highest lowered to the next."""
+    """Mean with the `share` of lowest rows raised to the next, and the highest lowered to the
+    next.
+    """
     return 0.5 * (x[0] + y[0])
 
 
 @statistic(encode=encode.value, median=pair_medians.averages, normalisation="V")
 def hodges_lehmann(x: Observation, y: Observation) -> float:
-    """Median of the means of two rows: the centre of a symmetric distribution (Hodges and Lehmann)."""
+    """Median of the means of two rows: the centre of a symmetric distribution (Hodges and
+    Lehmann).
+    """
     return 0.5 * x[0] + 0.5 * y[0]
 
 
@@ -52,5 +56,7 @@ def hodges_lehmann_shift(x: Observation, y: Observation) -> float:
     is_per_row=True,
 )
 def ranks(x: Observation, y: Observation) -> float:
-    """Percentile rank of each row: the share of all rows below it, and half of those that equal it."""
+    """Percentile rank of each row: the share of all rows below it, and half of those that equal
+    it.
+    """
     return 1.0 * (y[0] < x[0]) + 0.5 * (y[0] == x[0])

@@ -1,6 +1,9 @@
-"""Template of the loops over pairs and triples of rows: compiled once per kernel, or interpreted without numba.
+"""Template of the loops over pairs and triples of rows.
 
-The names declared here are defined when that happens. `values` is the kernel, returning a tuple of floats always.
+`pairs` compiles it once per kernel, or interprets it without numba.
+
+The names declared here are defined when that happens. `values` is the kernel, returning a tuple of
+floats always.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ def against(x: Floats, other: Floats, options: Numbers, out: Floats) -> None:
 
 
 def symmetric(x: Floats, options: Numbers, first: int, last: int, tile: int, sums: Floats) -> None:
-    """Add the kernel of rows first..last with all later rows to the sums of both; sums[0] belongs to row first."""
+    """Add the kernel of rows first..last with all later rows to the sums of both.
+
+    sums[0] belongs to row first.
+    """
     n = len(x)
     for start in range(first + 1, n, tile):
         for i in range(first, last):
@@ -72,7 +78,7 @@ def leave_one_out(
 def kernel_matrix(
     x: Floats, options: Numbers, first: int, last: int, slopes: Floats, out: Floats
 ) -> None:
-    """Add the kernel's values times slopes, one number for each pair of rows first..last with all rows."""
+    """Add the kernel's values times slopes, for each pair of rows first..last with all rows."""
     for i in range(first, last):
         for j in range(len(x)):
             h = values(row(x, i), row(x, j), options)
@@ -94,7 +100,10 @@ def add_squares(
 
 
 def triples(x: Floats, options: Numbers, first: int, last: int, sums: Floats) -> None:
-    """Add the kernel of rows first..last with all two later rows to the sums of all three; sums[0] is of row first."""
+    """Add the kernel of rows first..last with all two later rows to the sums of all three.
+
+    sums[0] belongs to row first.
+    """
     n = len(x)
     for i in range(first, last):
         for j in range(i + 1, n):

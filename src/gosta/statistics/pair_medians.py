@@ -1,9 +1,12 @@
-"""Medians of a number over pairs of rows: Theil–Sen's slope, and Hodges and Lehmann's location and shift.
+"""Medians of a number over pairs of rows.
 
-Few pairs are sorted. For many, a quantile is found by bisection on the share of pairs below a threshold, which is a
-pairwise mean in O(n log n): for differences of two samples that of the AUC with one of them shifted, for slopes that of
-Kendall's tau of the first column and the residuals of the second. The ends of an interval are the values of two ranks:
-the thresholds that the test of that statistic does not reject.
+These are Theil–Sen's slope, and Hodges and Lehmann's location and shift.
+
+Few pairs are sorted. For many, a quantile is found by bisection on the share of pairs below a
+threshold, which is a pairwise mean in O(n log n): for differences of two samples that of the AUC
+with one of them shifted, for slopes that of Kendall's tau of the first column and the residuals of
+the second. The ends of an interval are the values of two ranks: the thresholds that the test of
+that statistic does not reject.
 """
 
 from __future__ import annotations
@@ -33,7 +36,10 @@ MOST_COUNTED = 100_000  # pairs whose orders are counted: a second of work
 
 
 def slopes(x: Floats, weights: Floats | None, _with_diagonal: bool) -> PairValues:
-    """Return the slopes over pairs of rows that differ in the first column, with Sen's ranks (1968)."""
+    """Return the slopes over pairs of rows that differ in the first column.
+
+    The ranks of an interval are Sen's (1968).
+    """
     n = len(x)
     first, second = (x - x.mean(axis=0)).T
 
@@ -66,7 +72,10 @@ def slopes(x: Floats, weights: Floats | None, _with_diagonal: bool) -> PairValue
 
 
 def differences(x: Floats, weights: Floats | None, _with_diagonal: bool) -> PairValues:
-    """Return the differences of a positive and a negative row, with the ranks of the Mann–Whitney test."""
+    """Return the differences of a positive and a negative row.
+
+    The ranks of an interval are those of the Mann–Whitney test.
+    """
     plus, own = x[:, 1] > 0, np.ones(len(x)) if weights is None else weights
     (first, of_first), (second, of_second) = ((x[part, 0], own[part]) for part in (plus, ~plus))
 
@@ -92,7 +101,10 @@ def differences(x: Floats, weights: Floats | None, _with_diagonal: bool) -> Pair
 
 
 def averages(x: Floats, weights: Floats | None, with_diagonal: bool) -> PairValues:
-    """Return the means of two rows, of a row with itself too if asked for, with the ranks of the signed-rank test."""
+    """Return the means of two rows, and of a row with itself if asked for.
+
+    The ranks of an interval are those of the signed-rank test.
+    """
     v, n = x[:, 0], len(x)
 
     def ranks(level: float) -> tuple[int, int]:
@@ -139,7 +151,7 @@ def _signed_rank(n: int, level: float) -> int:
 
 
 def _highest(tail: Callable[[int], float], limit: int, level: float) -> int:
-    """Return the highest rank below a limit that is exceeded with a probability of at most (1 − level)/2."""
+    """Return the highest rank below a limit with a tail of at most (1 − level)/2."""
     low, high = 0, limit
     while high - low > 1:
         middle = (low + high) // 2
@@ -162,7 +174,10 @@ def _sorted(values: Floats, weights: Floats | None) -> tuple[Callable[[float], f
 
 
 def _bisected(below: Callable[[float], float], scale: float) -> Callable[[float], float]:
-    """Return a function that finds the number that so many pairs do not exceed; the scale is where to begin."""
+    """Return a function that finds the number that a count of pairs does not exceed.
+
+    `scale` is where the bisection begins.
+    """
 
     found: dict[float, tuple[float, float]] = {}  # quantiles, and the ranks that each is of
 

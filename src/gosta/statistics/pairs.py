@@ -1,4 +1,7 @@
-"""Kernel values of every pair of rows, in blocks on all cores, in O(n) memory; compiled if numba is installed."""
+"""Kernel values of every pair of rows, in blocks on all cores, in O(n) memory.
+
+They are compiled if numba is installed.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ Result = TypeVar("Result")
 
 
 class Loops(NamedTuple):
-    """The functions of loops.py for one kernel, and the rows: an array, or lists if they are interpreted."""
+    """The functions of loops.py for one kernel, and the rows.
+
+    Rows are an array, or lists if the functions are interpreted.
+    """
 
     module: ModuleType
     rows: Floats | list[list[float]]
@@ -91,7 +97,7 @@ def diagonal(statistic: Statistic, x: Floats, options: Options) -> Floats:
 def row_loop(
     statistic: Statistic, x: Floats, options: Options, example: Numbers
 ) -> Callable[[Floats, Floats], None]:
-    """Return a function (other, out) that sets out[i] to the kernel of x[i] with the row other[0]."""
+    """Return a function (other, out) that sets out[i] to the kernel of x[i] with other[0]."""
     values = tuple(options.values())
 
     def trial(loops: Loops, _first: int, _last: int) -> None:
@@ -106,7 +112,10 @@ def row_loop(
 def leave_one_out_means(
     statistic: Statistic, x: Floats, options: Options, sums: Floats, count: int
 ) -> Floats:
-    """Return for each row i the mean over the others of `local` of their means, (sum without i) / count: n × m."""
+    """Return for each row i the mean over the other rows of `local` of their means: n × m.
+
+    The means are those without row i: (sums without it) / count.
+    """
     assert statistic.local is not None
     out = np.zeros((len(x), len(as_tuple(statistic.local(tuple(sums[0].tolist()))))))
     return _fill(out, statistic, x, options, "leave_one_out", sums, float(count)) / (len(x) - 1)
@@ -122,7 +131,10 @@ def kernel_matrix(statistic: Statistic, x: Floats, options: Options, slopes: Flo
 def sum_of_squares(
     statistic: Statistic, x: Floats, options: Options, slopes: Floats, centre: float
 ) -> float:
-    """Return the sum over all pairs of the squared difference from a centre of the kernel's values times slopes."""
+    """Return the sum over all pairs of the squared difference from a centre.
+
+    The difference is that of the kernel's values times slopes.
+    """
     return float(
         _fill(np.zeros(len(x)), statistic, x, options, "add_squares", slopes, centre).sum()
     )
@@ -231,7 +243,10 @@ def _extreme_rows(x: Floats) -> list[tuple[int, int, int, int]]:
 def _compare_with_python(
     statistic: Statistic, x: Floats, options: Options, compiled: Callable[[Floats], Floats]
 ) -> None:
-    """Raise `InputError` unless the compiled kernel agrees with Python on some pairs: whole numbers can overflow."""
+    """Raise `InputError` unless the compiled kernel agrees with Python on some pairs.
+
+    It need not, since whole numbers can overflow.
+    """
     pairs = sample_tuples(x, 2)
     plain = np.array(
         [as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs]
@@ -249,7 +264,8 @@ def _compare_with_python(
         )
         raise InputError(
             f"the kernel gives {show(tuple(one.tolist()))} compiled and "
-            f"{show(tuple(other.tolist()))} in Python for rows {i + 1} and {j + 1}: whole numbers beyond 2^63 "
+            f"{show(tuple(other.tolist()))} in Python for rows {i + 1} and {j + 1}: whole numbers "
+            "beyond 2^63 "
             "overflow when compiled; compute with floats, as in 1.0 * x[0]",
             statistic=statistic.name,
         )
@@ -258,7 +274,7 @@ def _compare_with_python(
 def values_text(
     example: Any, kernel: str = "kernel", name: str = "values", arguments: str = "x, y, *options"
 ) -> str:
-    """Return the text of a function that calls another and returns its result as a tuple of floats always."""
+    """Return the text of a function that returns the result of another as a tuple of floats."""
     parts = (
         [f"1.0 * h[{c}]" for c in range(len(example))]
         if isinstance(example, tuple | list)
@@ -279,7 +295,9 @@ def make_loops(
     steps: int,
     work: Callable[[Loops, int, int], object],
 ) -> Loops:
-    """Return the functions of loops.py for a kernel, compiled if numba is installed; `steps` is how often it runs.
+    """Return the functions of loops.py for a kernel, compiled if numba is installed.
+
+    `steps` is how often the kernel runs.
 
     `work` calls those that will be needed, on no rows, to compile them.
     """
@@ -321,7 +339,7 @@ def call_kernel(statistic: Statistic, work: Callable[[], Result]) -> Result:
 def _fill(
     out: Floats, statistic: Statistic, x: Floats, options: Options, name: str, *arguments: Any
 ) -> Floats:
-    """Fill an array with one row for each of x by a function of loops.py, in blocks, and return it."""
+    """Fill an array with one row for each of x by a function of loops.py, and return it."""
     values = tuple(options.values())
 
     def work(loops: Loops, first: int, last: int) -> None:
@@ -339,7 +357,10 @@ def _blocks(
     work: Callable[[Loops, int, int], Result],
     check: Callable[[Loops], None] = lambda _loops: None,
 ) -> Iterator[tuple[int, int, Result]]:
-    """Work on blocks of rows on all cores; results are yielded in order, so that sums are always the same."""
+    """Work on blocks of rows on all cores; yield their results in order.
+
+    So sums are always the same.
+    """
     n, d = x.shape
     loops = make_loops(statistic, x, example, n * (n - 1) // 2 if is_symmetric else n * n, work)
     check(loops)
@@ -381,7 +402,10 @@ def reason(error: Exception) -> str:
 
 
 def compiler_reason(message: str) -> str:
-    """Return the line of numba's long message that names the reason: the first that is not about its own passes."""
+    """Return the line of numba's long message that names the reason.
+
+    It is the first that is not about its own passes.
+    """
     lines = [line.strip().removesuffix(":") for line in message.splitlines() if line.strip(" ^")]
     if "NRT required but not enabled" in message:
         return "it makes a list, a text or an array"

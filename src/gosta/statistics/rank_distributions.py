@@ -1,4 +1,7 @@
-"""Distributions of rank statistics: variances, which depend on ties, and tails without approximation for few rows."""
+"""Distributions of rank statistics: variances, and exact tails for few rows.
+
+Variances depend on ties.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ LARGEST_FACTORIAL = 170  # of more rows 1/n! is 0 in floating point
 class Ties(NamedTuple):
     """Sums over groups of t rows with the same value.
 
-    The sum of t·f(t) over groups is the sum of f(t) over rows, each with the t of its group. A row's share of equal
-    rows among the others is (t − 1)/(n − 1), so that nodes need its mean and its mean square only.
+    The sum of t·f(t) over groups is the sum of f(t) over rows, each with the t of its group. A
+    row's share of equal rows among the others is (t − 1)/(n − 1), so that nodes need its mean and
+    its mean square only.
     """
 
     pairs: float  # t(t − 1)
@@ -30,16 +34,22 @@ class Ties(NamedTuple):
 
     @classmethod
     def of_shares(cls, rows: int, mean: float, mean_square: float) -> Ties:
-        """Return the sums from the share of other rows that a row is tied with: its mean over rows, and of its square.
+        """Return the sums from the share of other rows that a row is tied with.
 
-        >>> Ties.of_shares(4, mean=(1 + 1) / 3 / 4, mean_square=(1 + 1) / 9 / 4)  # two of four rows are tied
+        `mean` is its mean over rows, `mean_square` that of its square.
+
+        # Two of four rows are tied.
+        >>> Ties.of_shares(4, mean=(1 + 1) / 3 / 4, mean_square=(1 + 1) / 9 / 4)
         Ties(pairs=2.0, squares=2.0)
         """
         return cls(rows * (rows - 1) * mean, rows * (rows - 1) ** 2 * mean_square)
 
 
 def mann_whitney_variance(rows: int, pairs: float, ties: Ties) -> float:
-    """Return the variance of U over so many pairs of a positive and a negative row, if both have one distribution."""
+    """Return the variance of U if both samples have one distribution.
+
+    `pairs` is how many pairs of a positive and a negative row there are.
+    """
     return pairs / 12 * (rows + 1 - (ties.squares + 2 * ties.pairs) / (rows * (rows - 1)))
 
 
@@ -57,7 +67,8 @@ def kendall_variance(rows: int, first: Ties, second: Ties) -> float:
 def mann_whitney_tail(u: int, first: int, second: int) -> float:
     """Return the probability that U of two samples without ties is u or less.
 
-    Orders of the rows by U are counted by the Gaussian binomial coefficient, whose factors are (1 − qⁿ⁺ⁱ)/(1 − qⁱ).
+    Orders of the rows by U are counted by the Gaussian binomial coefficient, whose factors are (1 −
+    qⁿ⁺ⁱ)/(1 − qⁱ).
     """
     if 2 * u > first * second:
         return 1 - mann_whitney_tail(first * second - u - 1, first, second)
@@ -77,7 +88,8 @@ def mann_whitney_tail(u: int, first: int, second: int) -> float:
 def kendall_tail(discordant: int, n: int) -> float:
     """Return the probability that n rows without ties have so many discordant pairs or fewer.
 
-    Orders by their count of discordant pairs are counted row by row: the k-th adds 0 to k − 1 of them.
+    Orders by their count of discordant pairs are counted row by row: the k-th adds 0 to k − 1 of
+    them.
     """
     pairs = n * (n - 1) // 2
     if 2 * discordant > pairs:
@@ -94,7 +106,9 @@ def kendall_tail(discordant: int, n: int) -> float:
 
 
 def signed_rank_tail(t: int, n: int) -> float:
-    """Return the probability that the ranks of the positive rows among n, symmetric about 0, add up to t or less.
+    """Return the probability that the ranks of the positive rows add up to t or less.
+
+    The n rows are symmetric about 0.
 
     Each rank is positive or not: orders by their sum are counted rank by rank.
     """

@@ -1,7 +1,9 @@
-"""Statistics of ranking: how well a score orders rows; and tests of ranks, so that nodes can test too.
+"""Statistics of ranking: how well a score orders rows; and tests of ranks.
 
-The tests are Mann and Whitney's and Kendall's by the normal approximation. Their variances depend on ties, which count
-by each row's share of equal rows: see `Ties`.
+Tests are statistics here, so that nodes can test too.
+
+The tests are Mann and Whitney's and Kendall's by the normal approximation. Their variances depend
+on ties, which count by each row's share of equal rows: see `Ties`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ ROUNDING = 1e-12  # variances below this share of the largest possible one are z
 
 
 def won(score: float, sign: float, other: float, other_sign: float) -> float:
-    """Return 1 if of two rows of different classes the positive one has the higher score, 1/2 for a tie, else 0."""
+    """Return 1 if the positive one of two rows has the higher score, 1/2 for a tie, else 0."""
     mine, theirs = score * sign, -other * other_sign
     return 1.0 * (mine > theirs) + 0.5 * (mine == theirs)
 
@@ -36,7 +38,9 @@ def won(score: float, sign: float, other: float, other_sign: float) -> float:
     scale="logit",
 )
 def auc(x: Observation, y: Observation) -> tuple[float, float]:
-    """Probability that a positive row scores higher than a negative one: the area under the ROC curve."""
+    """Probability that a positive row scores higher than a negative one: the area under the ROC
+    curve.
+    """
     different = 1.0 - x[1] * y[1]
     return different * won(x[0], x[1], y[0], y[1]), different
 
@@ -61,7 +65,10 @@ def auc_difference(x: Observation, y: Observation) -> tuple[float, float, float]
 
 
 def _standardised(m: Means, max_fpr: float = 0.1) -> float:
-    """Return a partial area as McClish standardises it: ½ for a score without information, 1 for a perfect one."""
+    """Return a partial area as McClish standardises it.
+
+    It is ½ for a score without information, and 1 for a perfect one.
+    """
     least = max_fpr * max_fpr / 2
     return 0.5 * (1 + (m[0] / m[1] - least) / (max_fpr - least))
 
@@ -75,7 +82,9 @@ def _standardised(m: Means, max_fpr: float = 0.1) -> float:
     no_interval="the score at max_fpr is taken from the rows",
 )
 def partial_auc(x: Observation, y: Observation) -> tuple[float, float]:
-    """Area under the ROC curve up to a false positive rate, `max_fpr`, standardised to 1/2 without information."""
+    """Area under the ROC curve up to a false positive rate, `max_fpr`, standardised to 1/2 without
+    information.
+    """
     weight = x[2] if x[1] < 0.0 else y[2]
     different, gain = 1.0 - x[1] * y[1], won(x[0], x[1], y[0], y[1])
     return different * weight * (weight * gain if x[0] == y[0] else gain), different
@@ -89,7 +98,9 @@ def partial_auc(x: Observation, y: Observation) -> tuple[float, float]:
     no_interval="the weights of classes are taken from the rows",
 )
 def multiclass_auc(x: Observation, y: Observation) -> tuple[float, float]:
-    """Mean AUC of several classes with a score each: over pairs of classes (Hand and Till) or one against the rest."""
+    """Mean AUC of several classes with a score each: over pairs of classes (Hand and Till) or one
+    against the rest.
+    """
     last = len(x) - 3
     mine, theirs = int(x[last]), int(y[last])
     if mine == theirs:
@@ -110,7 +121,9 @@ def multiclass_auc(x: Observation, y: Observation) -> tuple[float, float]:
     is_row=encode.has_sign,
 )
 def mann_whitney(x: Observation, y: Observation) -> float:
-    """Number of pairs of a positive and a negative row in which the positive one scores higher: the rank-sum U."""
+    """Number of pairs of a positive and a negative row in which the positive one scores higher: the
+    rank-sum U.
+    """
     return 0.5 * (1.0 - x[1] * y[1]) * won(x[0], x[1], y[0], y[1])
 
 
@@ -129,7 +142,9 @@ def precedes(x: Observation, y: Observation) -> bool:
     comparable=1,
 )
 def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
-    """Probability that of two rows, the one with the earlier event has the higher score: Harrell's C, censored."""
+    """Probability that of two rows, the one with the earlier event has the higher score: Harrell's
+    C, censored.
+    """
     if precedes(x, y):
         gap = x[2] - y[2]
     elif precedes(y, x):
@@ -146,7 +161,9 @@ def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
     no_interval="the distribution of censoring is estimated from the rows",
 )
 def uno_concordance(x: Observation, y: Observation) -> tuple[float, float]:
-    """Concordance index that does not depend on censoring: pairs count by how rarely they are seen (Uno's C)."""
+    """Concordance index that does not depend on censoring: pairs count by how rarely they are seen
+    (Uno's C).
+    """
     if precedes(x, y):
         gap, weight = x[2] - y[2], x[3]
     elif precedes(y, x):
@@ -200,5 +217,7 @@ def _kendall_z(m: Means, rows: int) -> Any:
     no_interval=NO_INTERVAL,
 )
 def kendall_z(x: Observation, y: Observation) -> tuple[float, float, float]:
-    """Kendall's test: standard errors by which tau differs from 0 of independent columns; p is 2Φ(−|z|)."""
+    """Kendall's test: standard errors by which tau differs from 0 of independent columns; p is
+    2Φ(−|z|).
+    """
     return sign(x[0] - y[0]) * sign(x[1] - y[1]), 1.0 * (x[0] == y[0]), 1.0 * (x[1] == y[1])

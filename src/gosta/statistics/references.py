@@ -1,4 +1,7 @@
-"""The text that names statistics: "auc:risk,kendall-tau@weight:age+risk,mine.py:gap", also in users' files."""
+"""The text that names statistics, also in users' files, and their columns.
+
+For example "auc:risk,kendall-tau@weight:age+risk,mine.py:gap".
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ class Reference(NamedTuple):
 
 
 def parse_references(texts: str | Sequence[str]) -> list[Reference]:
-    """Parse NAME or NAME:COLUMN+COLUMN, separated by commas; NAME can be FILE.py:NAME, or NAME@COLUMN with weights.
+    """Parse NAME or NAME:COLUMN+COLUMN, separated by commas.
+
+    NAME can be FILE.py:NAME, or NAME@COLUMN with weights.
 
     >>> [(one.name, one.columns) for one in parse_references("auc,kendall-tau:age+risk")]
     [('auc', ()), ('kendall-tau', ('age', 'risk'))]
@@ -58,9 +63,12 @@ def _parse_one(title: str) -> Reference:
 
 
 def load_statistic(reference: str, folder: Path | None = None) -> Statistic:
-    """Return the statistic of a name, or the one called NAME in FILE.py:NAME, relative to a folder if one is given.
+    """Return the statistic of a name, or the one called NAME in FILE.py:NAME.
 
-    A file runs once for each content it has. While it runs it can import files beside it, as in ``python FILE.py``.
+    The file is relative to a folder if one is given.
+
+    A file runs once for each content it has. While it runs it can import files beside it, as in
+    ``python FILE.py``.
     """
     parts = split_reference(reference)
     if parts is None:

@@ -13,10 +13,12 @@ Weights = NDArray[Any]  # whole numbers or floats
 
 
 def quadrants(first: Integers, second: Integers, weights: Weights) -> Weights:
-    """Add up for each row the rows {below, not above} it in one column and {below, not above} in the other, summed.
+    """Add up rows that are below, or not above, a row in both columns.
 
-    Both columns are ranks among distinct values; the rows are in the order of the first. The sums are of the same type
-    as the weights.
+    For each row, the counts of {below, not above} in one column and in the other are summed.
+
+    Both columns are ranks among distinct values; the rows are in the order of the first. The sums
+    are of the same type as the weights.
     """
     n = len(first)
     # over ranks of the second column, of the rows passed
@@ -57,11 +59,13 @@ def prefix(tree: Weights, at: int) -> Any:
 def products_alike(
     v: Floats, w: Floats, order_v: Integers, order_w: Integers, weights: Floats
 ) -> Floats:
-    """Return for each row the sum of (v_i − v_j)(w_i − w_j) over rows j on the same side of it in both columns.
+    """Return for each row the sum of (v_i − v_j)(w_i − w_j) over rows j on one side of it.
 
-    Rows j count by their weights. Expanding the product leaves sums of 1, v, w and vw over {j before i in both orders}
-    and {j after i in both}; the second follows from the first and from the sums over each order alone. Ties add
-    nothing, so any order among them will do.
+    That is the same side in both columns.
+
+    Rows j count by their weights. Expanding the product leaves sums of 1, v, w and vw over {j
+    before i in both orders} and {j after i in both}; the second follows from the first and from the
+    sums over each order alone. Ties add nothing, so any order among them will do.
     """
     n = len(v)
     terms = np.column_stack((weights, weights * v, weights * w, weights * v * w))

@@ -87,7 +87,7 @@ def _blocks(n: int) -> Iterator[tuple[int, int]]:
 
 
 def draw(statistic: Statistic, x: Floats, options: Options, sampling: Sampling) -> Sample:
-    """Evaluate the kernel of random triples of different rows, each drawn independently of the others."""
+    """Evaluate the kernel of random triples of different rows, drawn independently."""
     example, rng, n = (
         check_kernel(statistic, x, options),
         np.random.default_rng(sampling.seed),
@@ -108,17 +108,19 @@ def draw(statistic: Statistic, x: Floats, options: Options, sampling: Sampling) 
     with progress.bar(f"{statistic.name}, {count:,} triples", count) as advance:
         for first in range(0, count, SAMPLE_BLOCK):
             last = min(count, first + SAMPLE_BLOCK)
-            call_kernel(statistic, lambda first=first, last=last: work(loops, first, last))  # type: ignore[misc]
+            call_kernel(statistic, partial(work, loops, first, last))
             advance(last - first)
     _require_finite(statistic, out)
     return Sample(out, rows)
 
 
 def variance_of_rows(psi: Floats, rows: Integers, n: int) -> float:
-    """Return the variance over rows of the mean over the triples that they are in, from a sample of triples.
+    """Return the variance over rows of the mean over the triples that they are in.
 
-    Products of two different triples of a row have the square of its mean as expectation, so that the noise of
-    sampling does not count.
+    It is estimated from a sample of triples.
+
+    Products of two different triples of a row have the square of its mean as expectation, so that
+    the noise of sampling does not count.
     """
     gaps = psi - psi.mean()
     counts = np.bincount(rows.ravel(), minlength=n)
@@ -129,7 +131,10 @@ def variance_of_rows(psi: Floats, rows: Integers, n: int) -> float:
 
 
 def _compare_with_python(statistic: Statistic, x: Floats, options: Options, loops: Loops) -> None:
-    """Raise `InputError` unless the compiled kernel agrees with Python on some triples: whole numbers can overflow."""
+    """Raise `InputError` unless the compiled kernel agrees with Python on some triples.
+
+    It need not, since whole numbers can overflow.
+    """
     index = sample_tuples(x, 3)
     plain = np.array(
         [as_floats(statistic.kernel(*x[triple].tolist(), **options)) for triple in index]

@@ -1,8 +1,9 @@
 """Statistics of rows with weights, as plain statistics: the weight is one more number of a row.
 
-The mean of a kernel over pairs of rows, each pair counted by the product of its weights, is a ratio of two plain means:
-of w w' kernel(x, x') and of w w'. So exact values, intervals, simulations and nodes need nothing else. Where there is a
-`local`, a row's own mean is that of w' kernel(x, x') over that of w', and rows are averaged with their weights again.
+The mean of a kernel over pairs of rows, each pair counted by the product of its weights, is a ratio
+of two plain means: of w w' kernel(x, x') and of w w'. So exact values, intervals, simulations and
+nodes need nothing else. Where there is a `local`, a row's own mean is that of w' kernel(x, x') over
+that of w', and rows are averaged with their weights again.
 """
 
 from __future__ import annotations
@@ -18,20 +19,25 @@ import numpy as np
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Means, Numbers, RowSums, Statistic, as_tuple
 
-DOMINANT = 1e4  # times as heavy as all others together is a row from which on pairs are evaluated one by one,
+# Times as heavy as all others together is a row from which on pairs are evaluated one by one,.
+DOMINANT = 1e4
 MOST_PAIRED = 10_000  # if there are at most so many rows
 
 
 @cache
 def weighted(statistic: Statistic, width: int, returns_tuple: bool) -> Statistic:
-    """Return a statistic with weights as one without, whose kernel takes them as the last number of each row.
+    """Return a statistic with weights as one without.
 
-    `width` is the number of values that the statistic's own kernel returns, which is a tuple or not.
+    Its kernel takes the weights as the last number of each row.
+
+    `width` is the number of values that the statistic's own kernel returns, which is a tuple or
+    not.
     """
     options = statistic.options_by_part({})["kernel"]
     parameters = "".join(f", {name}={default!r}" for name, default in options.items())
     rows = "xyz"[: statistic.degree]
-    value = f"kernel({', '.join(f'{row}[:-1]' for row in rows)}{''.join(f', {name}' for name in options)})"
+    arguments = [*(f"{row}[:-1]" for row in rows), *options]
+    value = f"kernel({', '.join(arguments)})"
     values = [f"h[{c}]" for c in range(width)] if returns_tuple else ["h"]
     parts, local = [f"w * {one}" for one in values], None
     weight, last = " * ".join(f"{row}[-1]" for row in rows), [] if statistic.total else ["w"]
@@ -77,7 +83,10 @@ def _define(text: str, name: str, **names: Any) -> Callable[..., Any]:
 
 
 def _shares(m: Means) -> Means:
-    """Return means over pairs that count by their weights, from means of products and of the weights themselves."""
+    """Return means over pairs that count by their weights.
+
+    They follow from means of products and of the weights themselves.
+    """
     return tuple(value / m[-1] for value in m[:-1])
 
 
