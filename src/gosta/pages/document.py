@@ -9,23 +9,13 @@ from typing import Literal
 
 Source = Literal["network", "simulation"]  # of what a page shows
 STYLES = ("uplot.css", "page.css")
-COMMON = ("uplot.js", "texts.js", "charts.js")
+COMMON = ("uplot.js", "texts.js", "charts.js", "map.js")
 # The last script starts the page.
 SCRIPTS: dict[Source, tuple[str, ...]] = {
-    "network": (
-        "uplot.js",
-        "texts.js",
-        "charts.js",
-        "map.js",
-        "network-charts.js",
-        "network.js",
-        "page.js",
-    ),
+    "network": (*COMMON, "network-map.js", "network-charts.js", "network.js", "page.js"),
     "simulation": (
-        "uplot.js",
-        "texts.js",
-        "charts.js",
-        "canvas.js",
+        *COMMON,
+        "simulation-map.js",
         "simulation-charts.js",
         "simulation.js",
         "page.js",

@@ -252,28 +252,13 @@ function distance(byte) {
   return `${steps === ERROR_STEPS ? "more than " : "about "}${size} ${byte & IS_BELOW ? "below" : "above"} the exact value`;
 }
 
-// Arrow keys move to the nearest node in that direction.
 function onMapKey(event) {
-  const directions = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] },
-    way = directions[event.key];
+  const way = ARROWS[event.key],
+    placeOf = (k) => [drawn.places[2 * k], drawn.places[2 * k + 1]];
   if (event.key === "Escape") choose(null);
-  else if (way) choose(chosen === null ? 0 : (towards(way) ?? chosen));
+  else if (way) choose(chosen === null ? 0 : (towards(way, chosen, scene.nodes, placeOf) ?? chosen));
   else return;
   event.preventDefault();
-}
-
-function towards([right, down]) {
-  const { places } = drawn,
-    [x, y] = [places[2 * chosen], places[2 * chosen + 1]];
-  let found = null,
-    least = Infinity;
-  for (let k = 0; k < scene.nodes; k++) {
-    const [dx, dy] = [places[2 * k] - x, places[2 * k + 1] - y];
-    const along = dx * right + dy * down,
-      beside = Math.abs(dx * down) + Math.abs(dy * right);
-    if (k !== chosen && along > 0.5 && along + 2 * beside < least) [found, least] = [k, along + 2 * beside];
-  }
-  return found;
 }
 
 function drawLegend() {
