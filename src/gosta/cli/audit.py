@@ -107,9 +107,9 @@ def audit(
     by_neighbour = disclosures.total_by_neighbour(site.ledger)
     found = by_row if rows else by_neighbour
     if as_json:
-        for one in found:
-            is_current = one.data == site.data
-            print(json.dumps({"node": site.node, **one._asdict(), "is_current": is_current}))
+        for disclosed in found:
+            is_current = disclosed.data == site.data
+            print(json.dumps({"node": site.node, **disclosed._asdict(), "is_current": is_current}))
     elif not found:
         print(f"{site.node}: no row of this site was sent to a neighbour")
     else:
@@ -138,21 +138,21 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
 
     site = read_site_log(folder)
     if as_json:
-        for one in site.log:
-            print(one.line())
+        for entry in site.log:
+            print(entry.line())
     elif not site.log:
         if not site.missing:
             print(f"{site.node}: nothing left this site, and nothing was asked of it")
     else:
         print(f"{site.node}: what left this site, or why nothing did")
-        lines = [_entry_line(one.entry, folder) for one in site.log]
+        lines = [_entry_line(logged.entry, folder) for logged in site.log]
         print(terminal.columns(_fitting([SUMS_HEADING, *lines]), indent=0))
         never = (
             "a row, a site's own sums without a mask, "
             "or how many rows it has: members know only a bound"
         )
         entries = [("never sent", never)]
-        sent = [one.entry for one in site.log if one.entry.event == "contribution"]
+        sent = [logged.entry for logged in site.log if logged.entry.event == "contribution"]
         if sent:
             last = sent[-1]
             what = [f"columns {shorten(last.columns, 20)}", f"{last.bins} bins"]
@@ -177,27 +177,29 @@ def _fitting(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     return [[line[place] for place in (*places, -1)] for line in lines]
 
 
-def _entry_line(one: LogEntry, folder: Path) -> tuple[str, ...]:
+def _entry_line(entry: LogEntry, folder: Path) -> tuple[str, ...]:
     from gosta.net.watch.overview import with_folder
 
-    noise = _noise(one)
-    event = f"{one.event}, round 2" if one.round > 1 else one.event
-    about = shorten(one.statistics.split(","), 3)
-    if one.reason:
-        about = f"{about}: {with_folder(one.reason, folder)}"
-    if one.event == "agreement":
-        about = f"exact sums may be computed of: {one.reason or 'no site'}"
-    counted = f"{one.rows:,}" if one.rows else "-"  # agreements and refusals are not about rows
-    counted += f" of {one.people:,} people" if one.people is not None else ""
-    size = f"{one.bytes:,}" if one.bytes else "-"
-    sites = f"{len(one.participants)}: {shorten(one.participants, 6)}" if one.participants else "-"
-    return _time(one.time), event, str(one.epoch), one.layout, counted, size, noise, sites, about
+    noise = _noise(entry)
+    event = f"{entry.event}, round 2" if entry.round > 1 else entry.event
+    about = shorten(entry.statistics.split(","), 3)
+    if entry.reason:
+        about = f"{about}: {with_folder(entry.reason, folder)}"
+    if entry.event == "agreement":
+        about = f"exact sums may be computed of: {entry.reason or 'no site'}"
+    counted = f"{entry.rows:,}" if entry.rows else "-"  # agreements and refusals are not about rows
+    counted += f" of {entry.people:,} people" if entry.people is not None else ""
+    size = f"{entry.bytes:,}" if entry.bytes else "-"
+    names = entry.participants
+    sites = f"{len(names)}: {shorten(names, 6)}" if names else "-"
+    what = _time(entry.time), event, str(entry.epoch), entry.layout
+    return *what, counted, size, noise, sites, about
 
 
-def _noise(one: LogEntry) -> str:
-    if one.law == "none":
-        return one.law
-    return f"{one.law}, epsilon {one.epsilon:.3g}, delta {one.delta:.3g}"
+def _noise(entry: LogEntry) -> str:
+    if entry.law == "none":
+        return entry.law
+    return f"{entry.law}, epsilon {entry.epsilon:.3g}, delta {entry.delta:.3g}"
 
 
 def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
@@ -208,9 +210,9 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     spent = (
         f"epsilon {site.spent_epsilon:.3g}{budget} for {whose}, at delta {policy.delta_budget:g}"
     )
-    sent = [one.entry for one in site.log if one.entry.event == "contribution"]
-    plain = sum(one.law == "none" for one in sent)
-    noise = {one.noise for one in sent if one.law != "none"}
+    sent = [logged.entry for logged in site.log if logged.entry.event == "contribution"]
+    plain = sum(entry.law == "none" for entry in sent)
+    noise = {entry.noise for entry in sent if entry.law != "none"}
     if repeated := len(sent) - plain - len(noise):
         spent += f"; {repeated} with noise that was sent before cost nothing"
     if plain:
@@ -233,16 +235,16 @@ def _sums_entries(site: SiteLog) -> list[tuple[str, str]]:
     ]
 
 
-def _row_line(one: Row, current: str) -> tuple[str, ...]:
-    to = ", ".join(f"{name} {count:,} x" for name, count in one.neighbours.items())
-    first, last = _time(one.first_time), _time(one.last_time)
-    return _data(one.data, current), f"{one.row}", f"{one.times:,}", first, last, to
+def _row_line(row: Row, current: str) -> tuple[str, ...]:
+    to = ", ".join(f"{name} {count:,} x" for name, count in row.neighbours.items())
+    first, last = _time(row.first_time), _time(row.last_time)
+    return _data(row.data, current), f"{row.row}", f"{row.times:,}", first, last, to
 
 
-def _total_line(one: Total, current: str) -> tuple[str, ...]:
-    rows = f"{one.rows:,} of {one.of:,}"
-    first, last = _time(one.first_time), _time(one.last_time)
-    return _data(one.data, current), one.neighbour, f"{one.samples:,}", rows, first, last
+def _total_line(total: Total, current: str) -> tuple[str, ...]:
+    rows = f"{total.rows:,} of {total.of:,}"
+    first, last = _time(total.first_time), _time(total.last_time)
+    return _data(total.data, current), total.neighbour, f"{total.samples:,}", rows, first, last
 
 
 def _data(digest: str, current: str) -> str:

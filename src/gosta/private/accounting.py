@@ -93,17 +93,20 @@ def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
     >>> round(total_epsilon([Spent("gaussian", 1.0, 1e-6)] * 4, 1e-6), 2)
     2.12
     """
-    pure = [one.epsilon * one.rows_per_person for one in spent if one.law == "laplace"]
+    pure = [
+        release.epsilon * release.rows_per_person for release in spent if release.law == "laplace"
+    ]
     squares = [
-        (gaussian_mu(one.epsilon, one.delta) * one.rows_per_person) ** 2
-        for one in spent
-        if one.law != "laplace"
+        (gaussian_mu(release.epsilon, release.delta) * release.rows_per_person) ** 2
+        for release in spent
+        if release.law != "laplace"
     ]
     simple = sum(pure) + (gaussian_epsilon(math.sqrt(sum(squares)), delta) if squares else 0.0)
     if not pure or delta <= 0:
         return simple
     return min(
-        simple, concentrated_epsilon(sum(one**2 for one in pure) / 2 + sum(squares) / 2, delta)
+        simple,
+        concentrated_epsilon(sum(epsilon**2 for epsilon in pure) / 2 + sum(squares) / 2, delta),
     )
 
 

@@ -32,8 +32,8 @@ Companions = dict[bytes, Companion]  # by public key: a name can be given to ano
 def add_total(known: Companions, participants: Mapping[bytes, str], time: float) -> Companions:
     """Return the companions after one more total; `participants` are names by public key."""
     kept = {
-        key: one._replace(is_in_all=one.is_in_all and key in participants)
-        for key, one in known.items()
+        key: companion._replace(is_in_all=companion.is_in_all and key in participants)
+        for key, companion in known.items()
     }
     common = _common(known, participants)
     return kept | {key: Companion(name, key in common, time) for key, name in participants.items()}

@@ -96,17 +96,19 @@ def find_deviations(
     """
     pairs = [
         (name, partner)
-        for name, own in opened.items()
-        for partner, words in own.items()
+        for name, by_partner in opened.items()
+        for partner, words in by_partner.items()
         if name < partner and (words + opened[partner][name]).any()
     ]
     found = set()
-    for name, own in opened.items():
-        rest = (sums[name] - np.sum(list(own.values()), axis=0, dtype=np.uint64)).view(np.int64)
+    for name, words in opened.items():
+        rest = (sums[name] - np.sum(list(words.values()), axis=0, dtype=np.uint64)).view(np.int64)
         low, high = bounds[name]
         if (rest < low).any() or (rest > high).any():
             found.add(name)
     differing = {name: sum(name in pair for pair in pairs) for name in opened}
-    accused = {name for name, own in opened.items() if 2 * differing[name] > len(own)} - found
+    accused = {
+        name for name, by_partner in opened.items() if 2 * differing[name] > len(by_partner)
+    } - found
     others = tuple(pair for pair in pairs if not (found | accused) & set(pair))
     return Deviations(tuple(sorted(found)), tuple(sorted(accused)), others)

@@ -60,7 +60,7 @@ def partners(names: Iterable[str], name: str, beacon: bytes = b"") -> list[str]:
     others = sorted(set(names) - {name})
     if len(others) <= MOST_PARTNERS:
         return others
-    ring = sorted([*others, name], key=lambda one: hashlib.sha256(_joined(beacon, one)).digest())
+    ring = sorted([*others, name], key=lambda site: hashlib.sha256(_joined(beacon, site)).digest())
     place, reach = ring.index(name), MOST_PARTNERS // 2
     return sorted(ring[(place + step) % len(ring)] for step in range(-reach, reach + 1) if step)
 
@@ -102,8 +102,8 @@ def mask(
     """Return what a site adds to its vector for all partners together; see `pair_masks`."""
     found = pair_masks(size, name, key, keys, context, beacon)
     total = np.zeros(size, dtype=np.uint64)
-    for one in found.values():
-        total += one
+    for stream in found.values():
+        total += stream
     return total
 
 
@@ -111,8 +111,10 @@ def _secrets(key: bytes, public_keys: Iterable[bytes]) -> list[bytes]:
     """Return the secret that the owner of a key shares with each of some others."""
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-    own = X25519PrivateKey.from_private_bytes(key)
-    return [own.exchange(X25519PublicKey.from_public_bytes(public)) for public in public_keys]
+    secret_key = X25519PrivateKey.from_private_bytes(key)
+    return [
+        secret_key.exchange(X25519PublicKey.from_public_bytes(public)) for public in public_keys
+    ]
 
 
 def _stream(size: int, secret: bytes, info: bytes) -> Words:

@@ -213,7 +213,8 @@ def over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> st
         return ""
     before = [past.spent for past in history if past.spent is not None]
     spent, after = (
-        total_epsilon(one, policy.delta_budget) for one in (before, [*before, *subject.spent])
+        total_epsilon(releases, policy.delta_budget)
+        for releases in (before, [*before, *subject.spent])
     )
     if after <= policy.epsilon_budget * (1 + 1e-9):
         return ""

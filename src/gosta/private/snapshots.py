@@ -65,7 +65,7 @@ def take_snapshot(
     x: Floats, layout: Layout, people: Iterable[object] | None, time: float
 ) -> RowSnapshot:
     """Return a snapshot of encoded rows."""
-    names = None if people is None else np.array([str(one) for one in people], dtype=str)
+    names = None if people is None else np.array([str(name) for name in people], dtype=str)
     order = np.lexsort([*([] if names is None else [names]), *x.T[::-1]])
     content = (x[order] + 0.0).astype("<f8").tobytes()  # without negative zeros
     sorted_names = None if names is None else tuple(names[order].tolist())
@@ -91,7 +91,7 @@ def block_digests(layout: Layout, rows: RowSnapshot, key: bytes) -> dict[str, by
     """
     found = {}
     for name, features in (
-        pair for one in {layout, layout.final} for pair in one.block_features(rows.x)
+        pair for part in {layout, layout.final} for pair in part.block_features(rows.x)
     ):
         digests = [
             _digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")
@@ -107,7 +107,7 @@ def _of_people(digests: Sequence[bytes], people: Sequence[str], key: bytes) -> I
     own: dict[str, list[bytes]] = {}
     for person, digest in zip(people, digests, strict=True):
         own.setdefault(person, []).append(digest)
-    return (_digest(b"".join(sorted(one)), key) for one in own.values())
+    return (_digest(b"".join(sorted(of_person)), key) for of_person in own.values())
 
 
 def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contributed, ...]:
@@ -116,12 +116,13 @@ def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contribu
     Whoever moves the edges that are found, so that every second round is another one, makes no
     first round forgotten.
     """
-    found = [*(one for one in earlier if one != new), new]
+    found = [*(contributed for contributed in earlier if contributed != new), new]
     rounds = [
-        [one for one in found if bool(one.first_total) == is_second] for is_second in (False, True)
+        [contributed for contributed in found if bool(contributed.first_total) == is_second]
+        for is_second in (False, True)
     ]
-    kept = [one for of_round in rounds for one in of_round[-MAX_CONTRIBUTED:]]
-    return tuple(one for one in found if one in kept)
+    kept = [contributed for of_round in rounds for contributed in of_round[-MAX_CONTRIBUTED:]]
+    return tuple(contributed for contributed in found if contributed in kept)
 
 
 def count_changes(old: bytes, new: bytes) -> int:

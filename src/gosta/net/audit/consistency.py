@@ -99,9 +99,12 @@ def order_exchanges(
     Raise `NetworkError` if there is none.
     """
     remaining: dict[str, list[AnyExchange]] = {}
-    for name, own in records.items():
+    for name, recorded in records.items():
         waiting = unconfirmed(peers, name)
-        remaining[name] = [*([] if waiting is None else [waiting]), *reversed(exchanges_in(own))]
+        remaining[name] = [
+            *([] if waiting is None else [waiting]),
+            *reversed(exchanges_in(recorded)),
+        ]
     ordered: list[Exchange] = []
     candidates = list(remaining)
     while candidates:
@@ -122,7 +125,7 @@ def order_exchanges(
         remaining[name].pop()
         remaining[first.partner].pop()
         candidates += [name, first.partner]
-    rest = ", ".join(f"{len(own)} of {name}" for name, own in remaining.items() if own)
+    rest = ", ".join(f"{len(left)} of {name}" for name, left in remaining.items() if left)
     if rest:
         raise NetworkError(
             "the journals do not match: "
@@ -168,9 +171,9 @@ def find_edges(
     """Return both ends of the edges with exchanges."""
     kept: dict[tuple[str, str], list[AnyExchange]] = {}
     waiting = {name: unconfirmed(peers, name) for name in peers}
-    for name, own in records.items():
+    for name, recorded in records.items():
         last = waiting[name]
-        for record in [*exchanges_in(own), *([] if last is None else [last])]:
+        for record in [*exchanges_in(recorded), *([] if last is None else [last])]:
             kept.setdefault((name, record.partner), []).append(record)
 
     def end(name: str, partner: str) -> End:

@@ -62,7 +62,9 @@ def read_site(folder: Path) -> Site:
         data = ""
     has_list = (folder / MEMBERS_FILE).is_file()
     members = (
-        tuple(one.name for one in read_list(folder / MEMBERS_FILE).list.members) if has_list else ()
+        tuple(member.name for member in read_list(folder / MEMBERS_FILE).list.members)
+        if has_list
+        else ()
     )
     ledger = _query(folder) if lock.is_running(folder) else _read(folder)
     return Site(config.node.name, data, members, ledger)
@@ -97,16 +99,18 @@ def _read(folder: Path) -> list[Disclosure]:
 
 def total_by_neighbour(ledger: Sequence[Disclosure]) -> list[Total]:
     groups: dict[tuple[str, str], list[Disclosure]] = {}
-    for one in ledger:
-        groups.setdefault((one.shown.data, one.shown.neighbour), []).append(one)
+    for disclosure in ledger:
+        groups.setdefault((disclosure.shown.data, disclosure.shown.neighbour), []).append(
+            disclosure
+        )
     return [
         Total(
             *key,
-            samples=sum(one.times for one in group),
-            rows=len({row for one in group for row in one.shown.row_numbers()}),
+            samples=sum(disclosure.times for disclosure in group),
+            rows=len({row for disclosure in group for row in disclosure.shown.row_numbers()}),
             of=group[0].shown.total,
-            first_time=min(one.first_time for one in group),
-            last_time=max(one.last_time for one in group),
+            first_time=min(disclosure.first_time for disclosure in group),
+            last_time=max(disclosure.last_time for disclosure in group),
         )
         for key, group in sorted(groups.items())
     ]
@@ -114,15 +118,16 @@ def total_by_neighbour(ledger: Sequence[Disclosure]) -> list[Total]:
 
 def total_by_row(ledger: Sequence[Disclosure]) -> list[Row]:
     groups: dict[tuple[str, int], list[Disclosure]] = {}
-    for one in ledger:
-        for row in one.shown.row_numbers():
-            groups.setdefault((one.shown.data, row), []).append(one)
+    for disclosure in ledger:
+        for row in disclosure.shown.row_numbers():
+            groups.setdefault((disclosure.shown.data, row), []).append(disclosure)
     found = []
     for key, group in sorted(groups.items()):
         neighbours: Counter[str] = Counter()
-        for one in group:
-            neighbours[one.shown.neighbour] += one.times
-        first, last = min(one.first_time for one in group), max(one.last_time for one in group)
+        for disclosure in group:
+            neighbours[disclosure.shown.neighbour] += disclosure.times
+        first = min(disclosure.first_time for disclosure in group)
+        last = max(disclosure.last_time for disclosure in group)
         found.append(
             Row(*key, sum(neighbours.values()), dict(sorted(neighbours.items())), first, last)
         )

@@ -99,7 +99,7 @@ class Release:
     @property
     def trust(self) -> Trust:
         """The latest member list."""
-        return max((peer.trust for peer in self.peers.values()), key=lambda one: one.serial)
+        return max((peer.trust for peer in self.peers.values()), key=lambda trust: trust.serial)
 
     @property
     def round_count(self) -> int:
@@ -111,12 +111,12 @@ class Release:
 
     def reported_by(self, peer: SumPeer) -> SumReport | None:
         """Return what a node reports of this release."""
-        own = peer.report
-        return own if own is not None and own.epoch_id == self.id else None
+        report = peer.report
+        return report if report is not None and report.epoch_id == self.id else None
 
     def entries(self, peer: SumPeer) -> list[LogEntry]:
         """Return what a node's log has of the epoch."""
-        return [one for one in peer.log if one.epoch_id == self.id]
+        return [entry for entry in peer.log if entry.epoch_id == self.id]
 
     @cached_property
     def snapshots(self) -> dict[str, RowSnapshot]:
@@ -169,9 +169,9 @@ class Release:
         reported = {name: getattr(report, name) for name in wanted}
         wanted["rounds"], reported["rounds"] = len(self.wanted_rounds), self.round_count
         return [
-            f"{name} {reported[name]}, by the settings {one}"
-            for name, one in wanted.items()
-            if reported[name] != one
+            f"{name} {reported[name]}, by the settings {value}"
+            for name, value in wanted.items()
+            if reported[name] != value
         ]
 
     @property
@@ -188,19 +188,19 @@ class Release:
         """Return what the noise of a round follows from, besides the sites' secrets."""
         network = next(iter(self.peers.values())).identity.network
         sites = zip(self.report.participants, self.report.keys, self.report.tags, strict=True)
-        return noise_context(network, [Contributor(*one) for one in sites], current)
+        return noise_context(network, [Contributor(*contributor) for contributor in sites], current)
 
     @cached_property
     def recomputed(self) -> tuple[Recomputed, ...]:
         """The totals of all rounds, computed again."""
-        return tuple(self._recompute(one) for one in self.rounds)
+        return tuple(self._recompute(round_) for round_ in self.rounds)
 
     def _recompute(self, current: Round) -> Recomputed:
         size = current.layout.size
         sums, drawn = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint64)
         for name in self.snapshots:
-            own, noise = self.own_sums(name, current)
-            sums, drawn = sums + own, drawn + noise
+            site_sums, noise = self.own_sums(name, current)
+            sums, drawn = sums + site_sums, drawn + noise
         if current.number == len(self.rounds):
             words = _whole(self.report.vector)
         else:

@@ -40,16 +40,16 @@ class Journals(NamedTuple):
 
     @property
     def estimand(self) -> Estimand:
-        own = [peer.estimator.rows.estimand for peer in self.peers.values()]
-        return own[0].over(np.concatenate([one.x for one in own]))
+        estimands = [peer.estimator.rows.estimand for peer in self.peers.values()]
+        return estimands[0].over(np.concatenate([estimand.x for estimand in estimands]))
 
     @property
     def truncated(self) -> list[str]:
         """Nodes whose journals no longer have all exchanges of the epoch."""
         return [
             name
-            for name, own in self.records.items()
-            if len(consistency.exchanges_in(own)) < self.peers[name].estimator.exchanges
+            for name, kept in self.records.items()
+            if len(consistency.exchanges_in(kept)) < self.peers[name].estimator.exchanges
         ]
 
     def exchanges(self) -> list[Exchange]:
@@ -123,24 +123,24 @@ def _check_visitors(journals: Journals) -> Finding:
     return Problems(wrong).finding("every visitor exists exactly once", evidence)
 
 
-def _check_counts(found: Edges) -> Finding:
+def _check_counts(ends: Edges) -> Finding:
     claim = (
         "both ends of every edge count the same exchanges, "
         "with the same digest of all that was sent"
     )
-    evidence = f"{numbers.count(len(found), 'edge')} with exchanges"
-    return Problems(consistency.find_different_counts(found)).finding(claim, evidence)
+    evidence = f"{numbers.count(len(ends), 'edge')} with exchanges"
+    return Problems(consistency.find_different_counts(ends)).finding(claim, evidence)
 
 
-def _check_exchanges(journals: Journals, found: Edges) -> Finding:
+def _check_exchanges(journals: Journals, ends: Edges) -> Finding:
     claim = "both sides have the same exchanges, in an order that agrees with both journals"
     if not journals.truncated:
         try:
             return Finding(claim, True, f"{len(journals.exchanges()):,} exchanges")
         except NetworkError as error:
             return Finding(claim, False, str(error))
-    common, wrong = consistency.compare_kept(found)
-    total = sum(first.total for first, _ in found)
+    common, wrong = consistency.compare_kept(ends)
+    total = sum(first.total for first, _ in ends)
     lost = f"{shorten(journals.truncated)} deleted the first ones (keep_exchanges in node.toml)"
     same = "" if wrong else " are the same at both"
     evidence = f"the {common:,} of {total:,} that both sides still have{same}"
@@ -148,9 +148,9 @@ def _check_exchanges(journals: Journals, found: Edges) -> Finding:
     return Problems(differing, [lost]).finding(claim, evidence)
 
 
-def _check_receipts(found: Edges) -> Finding:
+def _check_receipts(ends: Edges) -> Finding:
     claim = "the neighbours' last signatures are over the exchanges that the journals have"
-    checked = consistency.check_receipts(found)
+    checked = consistency.check_receipts(ends)
     if not checked.signatures:
         return Finding(claim, None, "nothing is signed yet")
     evidence = (
@@ -212,9 +212,9 @@ def replay(journals: Journals) -> Replay:
         protocol = peer.estimator.protocol
         nodes[name] = Estimator(name, protocol, rows, first_state(rows, protocol))
     exchanges = journals.exchanges()
-    for one in exchanges:
-        exchange(nodes[one.initiator], nodes[one.responder], one.edge_share)
-    behind = {one.responder for one in exchanges if not one.is_confirmed}
+    for done in exchanges:
+        exchange(nodes[done.initiator], nodes[done.responder], done.edge_share)
+    behind = {done.responder for done in exchanges if not done.is_confirmed}
     compared = {name: node for name, node in nodes.items() if name not in behind}
     peers = journals.peers
     differing = [

@@ -60,10 +60,10 @@ def _check_signatures(release: Release, peer: SumPeer, problems: Problems) -> No
     join = peer.said(Join)
     has_same_keys = join is not None and join.list_digest == trust.list_digest
     where = problems.wrong if has_same_keys else problems.unknown
-    for signed, one in peer.all_said():
+    for signed, statement in peer.all_said():
         if not statements.verify(signed, name, network, trust):
-            where.append(f"{one.__struct_config__.tag} of {name} is not signed with its key")
-        is_other = (one.epoch, one.origin) != release.id
+            where.append(f"{statement.__struct_config__.tag} of {name} is not signed with its key")
+        is_other = (statement.epoch, statement.origin) != release.id
         problems.add_wrong(is_other, f"{name} has a statement of another epoch")
 
 
@@ -81,13 +81,15 @@ def _check_origin(release: Release, joined: Mapping[str, SumPeer], problems: Pro
     ids, id = dict(roster.participants), origin.slots[roster.slot][0]
     has_others = tuple(ids) != release.report.participants
     problems.add_wrong(has_others, f"{name} signed a list of other participants")
-    for one, peer in joined.items():
-        join, part = peer.slots.get(Slot("join", one)), peer.said(Part, 1)
-        is_other_join = join is not None and ids.get(one) != join[0]
+    for participant, peer in joined.items():
+        join, part = peer.slots.get(Slot("join", participant)), peer.said(Part, 1)
+        is_other_join = join is not None and ids.get(participant) != join[0]
         is_other_list = part is not None and part.roster != id
-        what = f"{one} joined otherwise than in the list of participants"
+        what = f"{participant} joined otherwise than in the list of participants"
         problems.add_wrong(is_other_join, what)
-        problems.add_wrong(is_other_list, f"{one} contributed to another list of participants")
+        problems.add_wrong(
+            is_other_list, f"{participant} contributed to another list of participants"
+        )
 
 
 def _check_keys(joined: Mapping[str, SumPeer], problems: Problems) -> None:

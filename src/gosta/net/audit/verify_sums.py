@@ -104,13 +104,13 @@ def check_release(
         unknown = [*unknown, *unread.values()] if peers or unread else ["no journal is here"]
         return [missing, _check_chains(peers, incomplete, unknown)]
     # Of two epochs with one number, nodes follow to that of the lower name.
-    latest = min(reports, key=lambda one: (-one.epoch, one.origin))
+    latest = min(reports, key=lambda report: (-report.epoch, report.origin))
     release = Release(latest, peers, unread)
     chains = _check_chains(peers, incomplete, [*unknown, *release.not_here])
     if what := _why_malformed(latest):
         return [Finding("there is a release", False, what), chains]
     found = [_run(claim, check, release) for claim, check in CLAIMS.items()]
-    first, *others = [one for one in found if one is not None]
+    first, *others = [finding for finding in found if finding is not None]
     return [first, chains, *others]
 
 
@@ -151,11 +151,11 @@ def _check_reports(release: Release, problems: Problems) -> str:
     report = release.report
     problems.unknown += release.not_here
     for name, peer in release.peers.items():
-        own = release.reported_by(peer)
-        if own is not None:
-            _compare_reports(release, peer, own, problems)
+        reported = release.reported_by(peer)
+        if reported is not None:
+            _compare_reports(release, peer, reported, problems)
         elif name in report.participants:
-            is_known = any(one.event == "release" for one in release.entries(peer))
+            is_known = any(entry.event == "release" for entry in release.entries(peer))
             where = problems.wrong if is_known else problems.unknown
             where.append(f"{name} has no report of epoch {report.epoch}")
         elif peer.report is not None:
@@ -165,11 +165,13 @@ def _check_reports(release: Release, problems: Problems) -> str:
     return f"{evidence}, left out: {', '.join(left_out[:MOST_NAMED])}" if left_out else evidence
 
 
-def _compare_reports(release: Release, peer: SumPeer, own: SumReport, problems: Problems) -> None:
+def _compare_reports(
+    release: Release, peer: SumPeer, reported: SumReport, problems: Problems
+) -> None:
     report, name = release.report, peer.name
-    compared = [one for one in own.__struct_fields__ if one not in APART]
-    fields = [one for one in compared if getattr(own, one) != getattr(report, one)]
-    same_results = _is_same(own.results, report.results)
+    compared = [field for field in reported.__struct_fields__ if field not in APART]
+    fields = [field for field in compared if getattr(reported, field) != getattr(report, field)]
+    same_results = _is_same(reported.results, report.results)
     if same_results is False:
         fields.append("results")
     problems.add_wrong(bool(fields), f"another {', '.join(fields)} at {name}")
@@ -177,10 +179,10 @@ def _compare_reports(release: Release, peer: SumPeer, own: SumReport, problems: 
     members, join = peer.trust.members, peer.said(Join)
     is_same_list = join is not None and join.list_digest == peer.trust.list_digest
     # With another list, members may have been removed since.
-    left_out = [one for one in own.left_out if is_same_list or one in members]
-    if left_out != [one for one in sorted(members) if one not in own.participants]:
+    left_out = [member for member in reported.left_out if is_same_list or member in members]
+    if left_out != [member for member in sorted(members) if member not in reported.participants]:
         where = problems.wrong if release.is_of(peer) and is_same_list else problems.unknown
-        named = ", ".join(own.left_out[:MOST_NAMED]) or "nobody"
+        named = ", ".join(reported.left_out[:MOST_NAMED]) or "nobody"
         where.append(f"{name} says that {named} is left out")
 
 
@@ -205,7 +207,7 @@ def _leaves(value: object) -> list[object]:
     """Return the numbers and texts in nested tuples, and how long these are."""
     if not isinstance(value, tuple):
         return [value]
-    return [len(value), *(leaf for one in value for leaf in _leaves(one))]
+    return [len(value), *(leaf for item in value for leaf in _leaves(item))]
 
 
 def _check_chains(
@@ -221,7 +223,7 @@ def _check_logs(release: Release, problems: Problems) -> str:
     unread = [name for name in release.here if name not in release.snapshots]
     problems.unknown += release.not_here
     problems.unknown += [f"the rows in the log of {name}" for name in unread]
-    problems.unknown += [f"other settings: {one}" for one in release.differences[:1]]
+    problems.unknown += [f"other settings: {difference}" for difference in release.differences[:1]]
     count = 0
     for name, peer in release.peers.items():
         if name in release.here or release.reported_by(peer) is not None:
@@ -231,19 +233,23 @@ def _check_logs(release: Release, problems: Problems) -> str:
 
 
 def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
-    entries, own = release.entries(peer), release.reported_by(peer)
-    made = [one for one in entries if one.event == "contribution"]
-    released = [one for one in entries if one.event == "release"]
-    order = [(one.event, one.round) for one in entries if one.event in ("contribution", "release")]
-    others = {one.event for one in entries} - {"contribution", "release", "agreement"}
+    entries, reported = release.entries(peer), release.reported_by(peer)
+    made = [entry for entry in entries if entry.event == "contribution"]
+    released = [entry for entry in entries if entry.event == "release"]
+    order = [
+        (entry.event, entry.round)
+        for entry in entries
+        if entry.event in ("contribution", "release")
+    ]
+    others = {entry.event for entry in entries} - {"contribution", "release", "agreement"}
     if made and (others or order != sorted(order)):
-        events = ", ".join(one.event for one in entries)
+        events = ", ".join(entry.event for entry in entries)
         yield f"entries {events}, which no site with a contribution has in this order"
     rounds = list(range(1, 1 + release.round_count)) if peer.name in release.here else []
-    if (found := [one.round for one in made]) != rounds:
+    if (found := [entry.round for entry in made]) != rounds:
         yield f"entries of contributions to rounds {found}, by the report {rounds}"
-    wanted = [] if own is None else [(release.round_count, own.time, own.rows_of)]
-    if [(one.round, one.time, one.rows_of) for one in released] != wanted:
+    wanted = [] if reported is None else [(release.round_count, reported.time, reported.rows_of)]
+    if [(entry.round, entry.time, entry.rows_of) for entry in released] != wanted:
         yield f"{len(released)} entries of the release, and none is of its report"
     for entry in [*made, *released]:
         if differing := _differing_fields(release, peer, entry):
@@ -260,7 +266,11 @@ def _differing_fields(release: Release, peer: SumPeer, entry: LogEntry) -> list[
     else:
         said = {"participants": report.participants, "layout": report.layout, "law": report.law}
         wanted = msgspec.structs.replace(entry, **said)
-    return [one for one in entry.__struct_fields__ if getattr(entry, one) != getattr(wanted, one)]
+    return [
+        field
+        for field in entry.__struct_fields__
+        if getattr(entry, field) != getattr(wanted, field)
+    ]
 
 
 def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
@@ -289,7 +299,7 @@ def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
         unknown = ROW_FIELDS
     elif peer.name in names and not release.is_of(peer):
         unknown = ("rows_of",)
-    return msgspec.structs.replace(wanted, **{one: getattr(entry, one) for one in unknown})
+    return msgspec.structs.replace(wanted, **{field: getattr(entry, field) for field in unknown})
 
 
 def _check_settings(release: Release, problems: Problems) -> str:
@@ -313,9 +323,9 @@ def _check_totals(release: Release, problems: Problems) -> str:
             problems.wrong.append(f"the snapshot of {name} is another one than it said")
         else:
             problems.unknown.append(f"{name} has its snapshot no more")
-    for one in release.recomputed:
-        _check_rest(release, one, problems)
-    sizes = " and ".join(f"{one.round.layout.size:,}" for one in release.recomputed)
+    for recomputed in release.recomputed:
+        _check_rest(release, recomputed, problems)
+    sizes = " and ".join(f"{recomputed.round.layout.size:,}" for recomputed in release.recomputed)
     is_exact = not (release.without_snapshot or problems.wrong)
     return f"{sizes} numbers" + (", bit for bit" if is_exact else "")
 
@@ -346,18 +356,18 @@ def _check_noise(release: Release, problems: Problems) -> str | None:
     )
     what = "which cannot be told from its noise"
     problems.unknown += [f"the sums of {name}, {what}" for name in missing]
-    for one in () if missing else release.recomputed:
-        noise = one.round.noise
-        sizes = np.abs((one.rest + one.noise).view(np.int64) / 2.0**noise.bits)
+    for recomputed in () if missing else release.recomputed:
+        noise = recomputed.round.noise
+        sizes = np.abs((recomputed.rest + recomputed.noise).view(np.int64) / 2.0**noise.bits)
         mean, largest = sizes.mean().item(), sizes.max().item()
         low, high = recompute.allowed_mean(noise, len(sizes))
         found.append(
-            f"round {one.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: "
+            f"round {recomputed.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: "
             f"{low:.3g} "
             f"to {high:.3g}), {largest:.3g} at most ({noise.reach:.3g})"
         )
         is_of_law = low <= mean <= high and largest <= noise.reach
-        what = f"the noise of round {one.round.number} is of another law"
+        what = f"the noise of round {recomputed.round.number} is of another law"
         problems.add_wrong(not is_of_law, what)
     return "; ".join(found)
 
@@ -389,7 +399,7 @@ def _check_files(release: Release, problems: Problems) -> str:
 def _check_bounds(release: Release, problems: Problems) -> str:
     trust, serial = release.trust, release.trust.serial
     trusts = [peer.trust for peer in release.peers.values()]
-    lists = {one.list_digest for one in trusts if one.serial == serial}
+    lists = {member_list.list_digest for member_list in trusts if member_list.serial == serial}
     what = f"there are {len(lists)} member lists with number {serial}"
     problems.add_wrong(len(lists) > 1, what)
     problems.unknown += release.not_here
@@ -420,8 +430,8 @@ def _check_results(release: Release, problems: Problems) -> str:
         return ""
     wanted = _wanted_results(release, totals)
     for peer in release.peers.values():
-        own = release.reported_by(peer)
-        same = True if own is None else _is_same(own.results, wanted)
+        reported = release.reported_by(peer)
+        same = True if reported is None else _is_same(reported.results, wanted)
         problems.add_wrong(same is False, f"other ones at {peer.name}")
         problems.add_unknown(same is None, f"the last digits of those at {peer.name}")
     return f"{numbers.count(len(wanted), 'result')}, with cells of at least {report.min_cell}"
@@ -466,12 +476,12 @@ def _check_brackets(release: Release, problems: Problems) -> str | None:
     if problems.unknown:
         return ""
     checked = []
-    for one, exact in release.results:
-        if exact is not None and not _why_not(release, one, exact):
-            checked.append(f"{_title(one)} {numbers.number(exact[:3])}")
-            ends = zip(one.low, exact, one.high, strict=True)
+    for result, exact in release.results:
+        if exact is not None and not _why_not(release, result, exact):
+            checked.append(f"{_title(result)} {numbers.number(exact[:3])}")
+            ends = zip(result.low, exact, result.high, strict=True)
             is_inside = all(low <= value <= high for low, value, high in ends)
-            problems.add_wrong(not is_inside, f"{_title(one)} is outside")
+            problems.add_wrong(not is_inside, f"{_title(result)} is outside")
     return shorten(checked) if checked else None
 
 
@@ -480,26 +490,26 @@ def _check_others(release: Release, problems: Problems) -> str | None:
     if release.without_snapshot:
         return None
     problems.unknown += [
-        f"{_title(one)}: {why}"
-        for one, exact in release.results
-        if (why := _why_not(release, one, exact))
+        f"{_title(result)}: {why}"
+        for result, exact in release.results
+        if (why := _why_not(release, result, exact))
     ]
     return "" if problems.unknown else None
 
 
-def _title(one: StratumResult) -> str:
-    return f"{one.statistic} ({one.stratum})" if one.stratum else one.statistic
+def _title(result: StratumResult) -> str:
+    return f"{result.statistic} ({result.stratum})" if result.stratum else result.statistic
 
 
-def _why_not(release: Release, one: StratumResult, exact: tuple[float, ...] | None) -> str:
+def _why_not(release: Release, result: StratumResult, exact: tuple[float, ...] | None) -> str:
     """Return why a result cannot be compared with a value over the rows; empty if it can."""
-    if not one.has_value:
+    if not result.has_value:
         return "it has no value"
     if release.report.law != "none":
         return "it has no bracket, because of noise"
-    if one.clipped:  # they count as the ends of the range, and the bracket is for these
-        return f"{numbers.count(round(one.clipped), 'row')} beyond the range"
-    if not one.is_certified:
+    if result.clipped:  # they count as the ends of the range, and the bracket is for these
+        return f"{numbers.count(round(result.clipped), 'row')} beyond the range"
+    if not result.is_certified:
         return "it has no bracket, because its sketch is random"
     return "only its sums give it a value" if exact is None else ""
 

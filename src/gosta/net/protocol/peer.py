@@ -365,9 +365,9 @@ class Peer(EpochPeer):
             or (last and receipt.exchanges <= last.exchanges)
         ):
             return
-        for own in (self.transcripts.get(sender, EMPTY), self._before.get(sender, EMPTY)):
-            if own.exchanges == receipt.exchanges:
-                if own.digest != receipt.digest:
+        for transcript in (self.transcripts.get(sender, EMPTY), self._before.get(sender, EMPTY)):
+            if transcript.exchanges == receipt.exchanges:
+                if transcript.digest != receipt.digest:
                     yield from self._restart(
                         sender, "receipt", f"{sender} has other exchanges with {self.name}", now
                     )

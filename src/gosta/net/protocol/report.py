@@ -76,9 +76,11 @@ def relative_distance(
     Of several statistics, the largest one.
     """
     distances, start = [], 0
-    for stop in accumulate(len(one.value) for one in statistics) if statistics else [len(other)]:
-        own = other[start:stop]
-        distances.append(math.dist(value[start:stop], own) / (math.hypot(*own) or 1.0))
+    for stop in (
+        accumulate(len(statistic.value) for statistic in statistics) if statistics else [len(other)]
+    ):
+        values = other[start:stop]
+        distances.append(math.dist(value[start:stop], values) / (math.hypot(*values) or 1.0))
         start = stop
     return max(distances)
 
@@ -131,8 +133,8 @@ class Readings:
         ):
             return None
         sampled, found = None if estimator.protocol.averages_moments else len(estimator.homes), 0.0
-        for one in estimator.rows.estimand.value_places if place is None else [place]:
-            values = [np.array([value[one]]) for value in self.values]
+        for place_ in estimator.rows.estimand.value_places if place is None else [place]:
+            values = [np.array([value[place_]]) for value in self.values]
             found = max(
                 found, float(expected_errors(values, self.times, sampled, self.times[-1], rule)[0])
             )
@@ -149,7 +151,7 @@ def value_of(
     if estimator.known_rows < 2:
         return None
     told = (
-        [estimator.protocol.read(one, 0.0) for one in estimator.states]
+        [estimator.protocol.read(state, 0.0) for state in estimator.states]
         if payload is None
         else payload
     )
@@ -187,11 +189,13 @@ def make_report(
     estimand, counted = estimator.rows.estimand, (len(estimator.homes), rows)
     places, error = estimand.value_places, readings.expected_error(estimator)
     errors = (
-        [error] if len(places) == 1 else [readings.expected_error(estimator, one) for one in places]
+        [error]
+        if len(places) == 1
+        else [readings.expected_error(estimator, place) for place in places]
     )
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(places)
     if level is not None and estimator.known_rows > 2:
-        expected = [readings.expected_error(estimator, one, INTERVAL_RULE) for one in places]
+        expected = [readings.expected_error(estimator, place, INTERVAL_RULE) for place in places]
         own = zip(
             places, [np.array([np.inf if one is None else one]) for one in expected], strict=True
         )

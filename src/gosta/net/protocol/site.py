@@ -121,14 +121,14 @@ def history_of(log: Sequence[LogEntry]) -> list[Past]:
     sent before with the same noise is no other contribution.
     """
     found, paid, epochs = [], set[str](), set[tuple[int, str]]()
-    for one in log:
-        is_new = one.event == "contribution" and (one.law == "none" or one.noise not in paid)
-        if is_new or one.event == "opening":
-            spent = Spent(one.law, one.epsilon, one.delta, one.rows_per_person)
-            time = -inf if one.epoch_id in epochs else one.time
-            found.append(Past(time, None if one.law == "none" else spent))
-            paid.add(one.noise)
-            epochs.add(one.epoch_id)
+    for entry in log:
+        is_new = entry.event == "contribution" and (entry.law == "none" or entry.noise not in paid)
+        if is_new or entry.event == "opening":
+            spent = Spent(entry.law, entry.epsilon, entry.delta, entry.rows_per_person)
+            time = -inf if entry.epoch_id in epochs else entry.time
+            found.append(Past(time, None if entry.law == "none" else spent))
+            paid.add(entry.noise)
+            epochs.add(entry.epoch_id)
     return found
 
 

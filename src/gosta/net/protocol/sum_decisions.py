@@ -93,8 +93,8 @@ class SumSite(EpochPeer):
 
     def all_said(self) -> list[tuple[Signed, AnyStatement]]:
         """Return all that this node itself said in the epoch."""
-        own = [found for found in self.slots.values() if found[1].home == self.name]
-        return [(self.current.pool.statements[id], one) for id, one in own]
+        mine = [statement for statement in self.slots.values() if statement[1].home == self.name]
+        return [(self.current.pool.statements[id], statement) for id, statement in mine]
 
     @property
     def rows(self) -> RowSnapshot | None:
@@ -148,7 +148,8 @@ class SumSite(EpochPeer):
     @property
     def needed_agreements(self) -> tuple[str, ...]:
         """Sites whose agreement somebody waits for."""
-        return tuple(sorted({name for one in self.current.refusals.values() for name in one.needs}))
+        refusals = self.current.refusals.values()
+        return tuple(sorted({name for refusal in refusals for name in refusal.needs}))
 
     # The rows, and what they cost.
 
@@ -173,9 +174,11 @@ class SumSite(EpochPeer):
 
     def _paid_noise(self, *, before_this_epoch: bool = False) -> set[str]:
         """Return the noise that this site has sent, which costs nothing again."""
-        sent = [one for one in self.log if one.event == "contribution" and one.noise]
+        sent = [entry for entry in self.log if entry.event == "contribution" and entry.noise]
         return {
-            one.noise for one in sent if not (before_this_epoch and one.epoch_id == self.current.id)
+            entry.noise
+            for entry in sent
+            if not (before_this_epoch and entry.epoch_id == self.current.id)
         }
 
     def _has_spent(self) -> bool:
@@ -212,20 +215,22 @@ class SumSite(EpochPeer):
             return reason
         subject = self.source.subject(rows)
         subject = subject if pays else subject._replace(spent=())
-        history = site.history_of([one for one in self.log if one.epoch_id != self.current.id])
+        history = site.history_of(
+            [entry for entry in self.log if entry.epoch_id != self.current.id]
+        )
         return policy.verdict_to_join(self.source.policy, subject, history, now.wall)
 
     def _verdict(self, round_: Round, now: Moment) -> Verdict:
         """Return why this site does not contribute to a round."""
-        own = self.current.joins[self.name]
+        join = self.current.joins[self.name]
         names = self.current.participants
         if self.conflict:
             return Verdict(self.conflict)
-        if own.key != masks.public_key(self.current.key):
+        if join.key != masks.public_key(self.current.key):
             return Verdict("its journal lost the key with which it had joined")
         if others := self.other_lists():
             return Verdict(f"{', '.join(others)} joined with another member list")
-        if reason := self._verdict_on_rows(round_, own, now):
+        if reason := self._verdict_on_rows(round_, join, now):
             return Verdict(reason)
         if reason := self._verdict_on_number(names):
             return Verdict(reason)
@@ -245,11 +250,11 @@ class SumSite(EpochPeer):
             return Verdict(f"the sums of {', '.join(needs)} {risk}", needs)
         return Verdict()
 
-    def _verdict_on_rows(self, round_: Round, own: Join, now: Moment) -> str:
+    def _verdict_on_rows(self, round_: Round, join: Join, now: Moment) -> str:
         """Return what forbids this site's rows in a round; noise that is paid costs nothing."""
         has_committed = Slot("commit", self.name, 1) in self.slots
         rows = self.rows if has_committed else self.chosen_rows()
-        if rows is None or self.memory.tag_of(rows) != own.snapshot:
+        if rows is None or self.memory.tag_of(rows) != join.snapshot:
             return "its rows changed after it joined"
         is_new, is_first = not self._is_paid(round_), round_.number == 1
         verdict = self._verdict_to_join(now, pays=is_new and is_first)
@@ -300,7 +305,7 @@ class SumSite(EpochPeer):
         return f"{name} asks for cells of {asked:,} rows, and {accepted}"
 
     def _deviants(self) -> dict[str, str]:
-        new = {name: one.what for name, one in self._new_deviations.items()}
+        new = {name: deviation.what for name, deviation in self._new_deviations.items()}
         return self.memory.deviants(self.trust.serial) | new
 
     def _wasting(self) -> set[str]:
@@ -320,11 +325,11 @@ class SumSite(EpochPeer):
     def _acceptable(self) -> list[str]:
         """Return the members that joined, and that this site accepts in a total."""
         joins = sorted(self.current.joins.items())
-        return [name for name, one in joins if one.key and not self._why_not(name)]
+        return [name for name, join in joins if join.key and not self._why_not(name)]
 
     def left_out_reasons(self) -> dict[str, str]:
         """Return why members are left out, as far as this site would do so too."""
-        found = {name: one.what for name, one in self.memory.deviating.items()}
+        found = {name: deviation.what for name, deviation in self.memory.deviating.items()}
         for name, join in self.current.joins.items():
             is_left_out = join.key and name not in self.current.participants
             if is_left_out and (reason := self._why_not(name)):
@@ -391,18 +396,18 @@ class SumSite(EpochPeer):
             return "first start"
         if self.current.failure:
             return self.current.failure
-        own, others = self.current.joins.get(self.name), set(self.current.refusals) - {self.name}
-        if own is None:
+        join, others = self.current.joins.get(self.name), set(self.current.refusals) - {self.name}
+        if join is None:
             return ""
-        if own.list_digest != self.trust.list_digest:
+        if join.list_digest != self.trust.list_digest:
             return f"{self.name} has another member list"
-        if own.key and self.source.agreed.leaves:
+        if join.key and self.source.agreed.leaves:
             return f"{self.name} leaves"
-        if own.agrees != self._agrees():
+        if join.agrees != self._agrees():
             return f"{self.name} {'agrees' if self._agrees() else 'no longer agrees'}"
-        if others and own.min_cell != self.source.policy.min_cell:
+        if others and join.min_cell != self.source.policy.min_cell:
             return f"{self.name} has another min_cell"
-        has_changed = own.key and self.snapshot_tag() != own.snapshot
+        has_changed = join.key and self.snapshot_tag() != join.snapshot
         if has_changed and not self._verdict_to_join(now):
             return "rows changed"
         if self.current.suppressed and not self._verdict_now(now).reason:

@@ -98,7 +98,7 @@ class SumEpoch:
     def said_by_all(self, kind: type[Said], number: int = 0) -> dict[str, Said]:
         """Return the statements of one kind of the participants that made it."""
         found = {name: self.said(kind, name, number) for name in self.participants}
-        return {name: one for name, one in found.items() if one is not None}
+        return {name: statement for name, statement in found.items() if statement is not None}
 
     @property
     def head(self) -> tuple[int, str, str, bytes]:
@@ -116,17 +116,16 @@ class SumEpoch:
     @property
     def joins(self) -> dict[str, Join]:
         return {
-            slot.home: one
-            for slot, (_, one) in self.slots.items()
-            if slot.kind == "join" and isinstance(one, Join)
+            slot.home: join
+            for slot, (_, join) in self.slots.items()
+            if slot.kind == "join" and isinstance(join, Join)
         }
 
     @property
     def refusals(self) -> dict[str, Refusal]:
-        found = {
-            slot.home: one for slot, (_, one) in self.slots.items() if isinstance(one, Refusal)
-        }
-        return {name: found[name] for name in sorted(found)}
+        found = [statement for _, statement in self.slots.values()]
+        refusals = {said.home: said for said in found if isinstance(said, Refusal)}
+        return {name: refusals[name] for name in sorted(refusals)}
 
     @property
     def participants(self) -> tuple[str, ...]:
@@ -168,9 +167,9 @@ class SumEpoch:
         if self._keys is None and self.roster is not None:
             joins, ids = self.said_by_all(Join), dict(self.roster.participants)
             found = {
-                name: one.key
-                for name, one in joins.items()
-                if one.key and self.slots[one.slot][0] == ids[name]
+                name: join.key
+                for name, join in joins.items()
+                if join.key and self.slots[join.slot][0] == ids[name]
             }
             self._keys = found if len(found) == len(ids) else None
         return self._keys
@@ -272,7 +271,7 @@ class SumEpoch:
 
     def _beacon(self) -> bytes:
         """Return a number that no participant chooses, for the partners of more than 51."""
-        return _encode([one.value for one in self.said_by_all(Nonce).values()])
+        return _encode([nonce.value for nonce in self.said_by_all(Nonce).values()])
 
     def _partners(self, name: str) -> list[str]:
         return masks.partners(self.participants, name, self._beacon())
@@ -348,9 +347,11 @@ class SumEpoch:
 
     def open_masks(self, round_: Round) -> bytes:
         """Return this site's masks summed over the halves that show who deviates."""
-        own, halves = self._masks(round_), self._halves(round_)
+        hiding, halves = self._masks(round_), self._halves(round_)
         return statements.pack(
-            np.concatenate([deviations.add_up(own[partner], halves) for partner in sorted(own)])
+            np.concatenate(
+                [deviations.add_up(hiding[partner], halves) for partner in sorted(hiding)]
+            )
         )
 
     def find_deviations(self, round_: Round, trust: Trust) -> Deviations:

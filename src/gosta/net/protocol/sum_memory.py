@@ -91,15 +91,17 @@ class Memory(msgspec.Struct, array_like=True):
         Empty if they may.
         """
         known = dict[tuple[bytes, bytes], dict[str, bytes]]()
-        for one in self.contributed:
-            about = one.settings, one.first_total
+        for earlier in self.contributed:
+            about = earlier.settings, earlier.first_total
             try:
                 if about not in known:
-                    layout = layout_of_round(source.layout_of(one.settings), one.first_total)
-                    known[about] = block_digests(layout, source.rows_of(one.settings), self.secret)
+                    first = source.layout_of(earlier.settings)
+                    layout = layout_of_round(first, earlier.first_total)
+                    rows = source.rows_of(earlier.settings)
+                    known[about] = block_digests(layout, rows, self.secret)
             except GostaError as error:
                 return f"{NOT_COMPARED}: {error}"
-            if reason := _why_not_after(one, known[about], source):
+            if reason := _why_not_after(earlier, known[about], source):
                 return reason
         return ""
 
@@ -113,8 +115,9 @@ class Memory(msgspec.Struct, array_like=True):
         """Return the sites that have not agreed to what one more total would show of them."""
         if source.policy.min_sites <= 1:  # then a total of one site may be known, too
             return ()
-        roster = {source.trust.keys.get(one, b""): one for one in participants}
-        names = {key: one.name for key, one in self.companions.items()} | roster
+        keys = source.trust.keys
+        roster = {keys.get(participant, b""): participant for participant in participants}
+        names = {key: companion.name for key, companion in self.companions.items()} | roster
         found = companions.separated(self.companions, roster, source.policy.min_sites)
         lacking = {
             names[key]
@@ -145,7 +148,11 @@ class Memory(msgspec.Struct, array_like=True):
         Another list keeps them on purpose.
         """
         found = self.deviating.items()
-        return {name: one.what for name, one in found if one.list_serial == list_serial}
+        return {
+            name: deviation.what
+            for name, deviation in found
+            if deviation.list_serial == list_serial
+        }
 
     def wasting(self, source: SumSource) -> set[str]:
         """Return the sites for which this one spends no more epsilon until its operator agrees."""

@@ -144,9 +144,9 @@ class SumPeer(SumSite):
                 self.current.key = b""  # nothing can be opened with it any more
 
     def snapshot(self) -> bytes:
-        epoch, own = self.current, tuple(signed for signed, _ in self.all_said())
+        epoch, said = self.current, tuple(signed for signed, _ in self.all_said())
         report = b"" if self.report is None else _encode(self.report)
-        state = self.announcement, epoch.key, own, epoch.suppressed, self.memory, report
+        state = self.announcement, epoch.key, said, epoch.suppressed, self.memory, report
         return _encode(Snapshot(*state))
 
     def restore(self, snapshot: bytes | None, records: Sequence[Record]) -> None:
@@ -273,7 +273,7 @@ class SumPeer(SumSite):
                     yield from self._ask(sender, now)
             case wire.Want():
                 found = self.current.pool.answers(sender, message.ids)
-                answers = tuple((sender, wire.encode(wire.Give(one))) for one in found)
+                answers = tuple((sender, wire.encode(wire.Give(signed))) for signed in found)
                 yield Step(messages=answers, event="statements sent")
             case wire.Give():
                 self._take(sender, message.signed, now)
@@ -402,7 +402,7 @@ class SumPeer(SumSite):
         """Write to the log what the operator agreed to, once."""
         agreed = self.source.agreed
         text = ", ".join([*agreed.sites, *(["this site leaves"] if agreed.leaves else [])])
-        last = next((one for one in reversed(self.log) if one.event == "agreement"), None)
+        last = next((entry for entry in reversed(self.log) if entry.event == "agreement"), None)
         is_new = last is not None and max(agreed.sites.values(), default=-inf) > last.time
         if is_new or text != (last.reason if last is not None else ""):
             yield Step(entries=(self._entry("agreement", now, reason=text),))
@@ -410,7 +410,9 @@ class SumPeer(SumSite):
     def _note_sites(self) -> Iterator[Step]:
         """Write to the journal who deviates, and who agrees."""
         keys = self.trust.keys
-        said = {keys[name]: one.agrees for name, one in self.current.joins.items() if name in keys}
+        said = {
+            keys[name]: join.agrees for name, join in self.current.joins.items() if name in keys
+        }
         known = dict.fromkeys(self.memory.agreeing, True) | said
         agreeing = tuple(sorted(key for key, agrees in known.items() if agrees))
         if self._new_deviations or agreeing != self.memory.agreeing:
@@ -444,7 +446,7 @@ class SumPeer(SumSite):
 
     def _suppression(self, verdict: str, now: Moment) -> tuple[LogEntry, ...]:
         """Return an entry of the log for a suppression, unless the last entry is about the same."""
-        last = [(one.event, one.reason) for one in self.log[-1:]]
+        last = [(entry.event, entry.reason) for entry in self.log[-1:]]
         if not verdict or last == [("suppressed", verdict)]:
             return ()
         return (self._entry("suppressed", now, reason=verdict),)
@@ -569,7 +571,7 @@ class SumPeer(SumSite):
         number, layout, noise, _ = round_
         names = epoch.participants
         joins = [epoch.joins[name] for name in names]
-        min_cell = max(one.min_cell for one in joins)
+        min_cell = max(join.min_cell for join in joins)
         level = self.source.confidence_level
         results = layout.results(totals, min_cell, noise.variance, level, noise.bits)
         parts = map(statements.pack, epoch.vectors(round_).values())
@@ -589,7 +591,7 @@ class SumPeer(SumSite):
             epsilon=settings.epsilon or 0.0,
             delta=settings.delta,
             min_cell=min_cell,
-            tags=tuple(one.snapshot for one in joins),
+            tags=tuple(join.snapshot for join in joins),
             keys=tuple(self.trust.keys.get(name, b"") for name in names),
             rows_of=0.0 if rows is None else rows.time,
             parts=tuple(hashlib.sha256(part).digest() for part in parts),
@@ -606,7 +608,8 @@ def last_contribution(
     if snapshot is not None:
         saved = _decode_snapshot(snapshot)
         epoch, reports = saved.announcement.epoch_id, [saved.report] if saved.report else []
-        found = epoch if any(isinstance(statements.read(one), Part) for one in saved.own) else None
+        has_part = any(isinstance(statements.read(signed), Part) for signed in saved.own)
+        found = epoch if has_part else None
     for record in records:
         match record:
             case SumEpochStarted():
@@ -615,5 +618,5 @@ def last_contribution(
                 found = epoch
             case Released():
                 reports.append(record.report)
-    released = [one for one in map(_decode_report, reports) if name in one.participants]
-    return found or max((one.epoch_id for one in released), default=None)
+    released = [report for report in map(_decode_report, reports) if name in report.participants]
+    return found or max((report.epoch_id for report in released), default=None)

@@ -60,8 +60,8 @@ def extend(last: Logged | None, entries: Sequence[LogEntry]) -> list[Logged]:
     """Return new entries as they continue the log."""
     number, hash = (0, FIRST_HASH) if last is None else (last.number, last.hash)
     found = []
-    for one in entries:
-        text = msgspec.json.encode(one).decode()
+    for entry in entries:
+        text = msgspec.json.encode(entry).decode()
         number, hash = number + 1, next_hash(hash, text)
         found.append(Logged(number, text, hash))
     return found
@@ -80,10 +80,10 @@ def read(db: sqlite3.Connection) -> list[Logged]:
 def find_break(log: Sequence[Logged]) -> int | None:
     """Return the number of the first entry that does not continue the chain; None if all do."""
     hash = FIRST_HASH
-    for number, one in enumerate(log, 1):
-        if one.number != number or next_hash(hash, one.text) != one.hash:
+    for number, entry in enumerate(log, 1):
+        if entry.number != number or next_hash(hash, entry.text) != entry.hash:
             return number
-        hash = one.hash
+        hash = entry.hash
     return None
 
 
@@ -122,7 +122,7 @@ def find_lost(path: Path, log: Sequence[Logged]) -> str:
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         return f"cannot be compared with {path.name}: {error}"
     if not head.number or any(
-        one.number == head.number and one.hash.hex() == head.hash for one in log
+        entry.number == head.number and entry.hash.hex() == head.hash for entry in log
     ):
         return ""
     return f"ends at entry {len(log)}, and {path.name} tells of entry {head.number}"

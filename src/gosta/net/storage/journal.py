@@ -309,10 +309,10 @@ class Journal:
             kind, body = kind_of(type(record)), records.encode(record)
             rows.append((number, kind, body, checksum(number, kind, body)))
         now = time.time()
-        disclosures = [Disclosure(one, 1, now, now) for one in shown]
-        for one in disclosures:
+        disclosures = [Disclosure(rows_shown, 1, now, now) for rows_shown in shown]
+        for disclosure in disclosures:
             number += 1
-            body = ledger.encode(one)
+            body = ledger.encode(disclosure)
             rows.append((number, ledger.KIND, body, checksum(number, ledger.KIND, body)))
         insert = (
             INSERT + ", (?, ?, ?, ?)" * (len(rows) - 1),
@@ -332,8 +332,8 @@ class Journal:
         self.last_number = number
         for number, kind, _, _ in rows:
             self._retention.add(number, kind)
-        for one in disclosures:
-            ledger.add(self._shown, one)
+        for disclosure in disclosures:
+            ledger.add(self._shown, disclosure)
 
     def save_snapshot(self, snapshot: bytes) -> None:
         """Save the state after all records so far.
@@ -349,8 +349,8 @@ class Journal:
             self._db.execute(
                 "DELETE FROM records WHERE number <= ? AND number != ?", (boundary, kept)
             )
-            one = f"DELETE FROM records WHERE number = ? AND kind = '{RECEIPT}'"
-            self._db.executemany(one, [(number,) for number in receipts])
+            delete = f"DELETE FROM records WHERE number = ? AND kind = '{RECEIPT}'"
+            self._db.executemany(delete, [(number,) for number in receipts])
         self._shown.clear()
         if self._secure_delete:
             self._empty_log()  # it still has what was deleted
@@ -413,9 +413,9 @@ class Journal:
         """Return which own rows were sent to whom, how often and when; the earliest first."""
         with self._reporting_damage():
             found: dict[Shown, Disclosure] = {}
-            for one in [*ledger.read(self._db), *self._entries()]:
-                ledger.add(found, one)
-            return sorted(found.values(), key=lambda one: one.first_time)
+            for disclosure in [*ledger.read(self._db), *self._entries()]:
+                ledger.add(found, disclosure)
+            return sorted(found.values(), key=lambda disclosure: disclosure.first_time)
 
     def contributions(self) -> list[Logged]:
         """Return the log of contributions to private sums.
@@ -428,10 +428,10 @@ class Journal:
     def disclosures(self, data: str) -> Counter[int]:
         """Return how often each of the rows with this digest was sent."""
         times: Counter[int] = Counter()
-        for one in self.ledger():
-            if one.shown.data == data:
-                for row in one.shown.row_numbers():
-                    times[row] += one.times
+        for disclosure in self.ledger():
+            if disclosure.shown.data == data:
+                for row in disclosure.shown.row_numbers():
+                    times[row] += disclosure.times
         return times
 
     def _read_snapshot(self) -> tuple[int, bytes | None]:

@@ -48,10 +48,10 @@ encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(Disclosure).decode
 
 
-def add(found: dict[Shown, Disclosure], new: Disclosure) -> None:
+def add(known: dict[Shown, Disclosure], new: Disclosure) -> None:
     """Add a disclosure to those of the same rows to the same neighbour."""
-    old = found.get(new.shown)
-    found[new.shown] = (
+    old = known.get(new.shown)
+    known[new.shown] = (
         new
         if old is None
         else Disclosure(
@@ -64,27 +64,29 @@ def read(db: sqlite3.Connection) -> list[Disclosure]:
     """Return the ledger; raise `ValueError` if it is damaged."""
     found = []
     for *shown, times, first, last, stored in db.execute("SELECT * FROM ledger"):
-        one = Disclosure(msgspec.convert(shown, Shown), times, first, last)
-        if _checksum(one) != stored:
+        disclosure = Disclosure(msgspec.convert(shown, Shown), times, first, last)
+        if _checksum(disclosure) != stored:
             raise ValueError("an entry of the ledger of disclosures does not match its checksum")
-        found.append(one)
+        found.append(disclosure)
     return found
 
 
 def write(db: sqlite3.Connection, new: Iterable[Disclosure]) -> None:
     """Add disclosures to the ledger."""
     key = "data = ? AND neighbour = ? AND first_row = ? AND rows = ?"
-    for one in new:
+    for disclosure in new:
         old = db.execute(
-            f"SELECT times, first_time FROM ledger WHERE {key}", one.shown[:4]
+            f"SELECT times, first_time FROM ledger WHERE {key}", disclosure.shown[:4]
         ).fetchone()
         if old is not None:
-            one = Disclosure(one.shown, old[0] + one.times, old[1], one.last_time)
+            disclosure = Disclosure(
+                disclosure.shown, old[0] + disclosure.times, old[1], disclosure.last_time
+            )
         db.execute(
             "REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*one.shown, *one[1:], _checksum(one)),
+            (*disclosure.shown, *disclosure[1:], _checksum(disclosure)),
         )
 
 
-def _checksum(one: Disclosure) -> bytes:
-    return checksum(one.times, "ledger", encode(one))
+def _checksum(disclosure: Disclosure) -> bytes:
+    return checksum(disclosure.times, "ledger", encode(disclosure))
