@@ -1,4 +1,6 @@
-"""Parts that all benchmarks share: arguments, the description of the machine, timing side by side, report lines."""
+"""Parts that all benchmarks share: arguments, the description of the machine, timing side by side,
+report lines.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ sys.path[:0] = [str(TESTS / "support")]
 GOSTA = [sys.executable, "-m", "gosta"]
 REPEATS = 3
 TITLE_WIDTH = 60
-# Without contraction to fused multiply-add C rounds as gosta does, and answers can be compared bit for bit.
+# Without contraction to fused multiply-add C rounds as gosta does, and answers can be compared bit
+# for bit.
 C_FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
 
@@ -60,7 +63,9 @@ def seconds_of(work: Callable[[], object]) -> float:
 def best_side_by_side(
     ours: Callable[[], object], theirs: Callable[[], object], repeats: int = REPEATS
 ) -> tuple[float, float]:
-    """Time two pieces of work in turn, so that a busy moment hits both; return the shortest time of each."""
+    """Time two pieces of work in turn, so that a busy moment hits both; return the shortest time of
+    each.
+    """
     pairs = [(seconds_of(ours), seconds_of(theirs)) for _ in range(repeats)]
     return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
 
@@ -82,7 +87,8 @@ def compiled_c(text: str) -> Iterator[ctypes.CDLL | None]:
 def print_ratio(title: str, ours: float, theirs: float, required: float | None) -> None:
     """Print both times in seconds and how many times faster ours is.
 
-    `required` is the ratio below which the line says TOO SLOW; None, as in smoke mode, makes no such statement.
+    `required` is the ratio below which the line says TOO SLOW; None, as in smoke mode, makes no
+    such statement.
     """
     ratio = theirs / ours
     verdict = (

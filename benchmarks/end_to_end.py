@@ -1,6 +1,8 @@
-"""Speed of gosta.simulate from end to end: cores, protocols, and C, as ratios measured side by side, answers checked.
+"""Speed of gosta.simulate from end to end: cores, protocols, and C, as ratios measured side by
+side, answers checked.
 
-Times are those of the runs with all their readings (`trace.info.seconds`), without compilation and the exact value.
+Times are those of the runs with all their readings (`trace.info.seconds`), without compilation and
+the exact value.
 
 Run with: python benchmarks/end_to_end.py [--smoke]
 """
@@ -20,7 +22,8 @@ from gosta.simulation.trace import Trace
 
 REQUIRED_SPEEDUPS = {2: 1.8, 16: 10.0}  # by number of cores
 
-# numpy's SeedSequence, PCG64 and bounded integers, a generator for each block of edges as in `gosta.schedule`.
+# numpy's SeedSequence, PCG64 and bounded integers, a generator for each block of edges as in
+# `gosta.schedule`.
 C_LOOP = r"""
 #include <math.h>
 #include <stdint.h>
@@ -130,7 +133,9 @@ def simulate(statistic: str, protocol: str, n: int, **options: Any) -> Trace:
 
 
 def shortest(*works: Callable[[], float]) -> list[float]:
-    """Call functions that return a time in turn, so that a busy moment hits all; return the shortest time of each."""
+    """Call functions that return a time in turn, so that a busy moment hits all; return the
+    shortest time of each.
+    """
     return [
         min(times)
         for times in zip(*([work() for work in works] for _ in range(common.REPEATS)), strict=True)

@@ -1,4 +1,5 @@
-"""Exact statistics against scikit-learn and scipy: ratios of times measured side by side, answers checked.
+"""Exact statistics against scikit-learn and scipy: ratios of times measured side by side, answers
+checked.
 
 Run with: python benchmarks/exact.py [--smoke]
 """

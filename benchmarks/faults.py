@@ -1,8 +1,9 @@
-"""Cost of lost packets and of nodes that are down: real nodes and journals in virtual time, with and without faults.
+"""Cost of lost packets and of nodes that are down: real nodes and journals in virtual time, with
+and without faults.
 
-Sixteen nodes hold the patients of breast-cancer, by the size of their tumours, and gossip the AUC; once without faults,
-and once with a fifth of all messages late by 0.2 to 0.6 s, as TCP sends lost packets again, and one node down at any
-time, each for three seconds in turn.
+Sixteen nodes hold the patients of breast-cancer, by the size of their tumours, and gossip the AUC;
+once without faults, and once with a fifth of all messages late by 0.2 to 0.6 s, as TCP sends lost
+packets again, and one node down at any time, each for three seconds in turn.
 
 Run with: python benchmarks/faults.py [--plot FILE | --smoke]
 """

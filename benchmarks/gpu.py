@@ -1,4 +1,5 @@
-"""The engine on a GPU: bit equality with the compiled engine, and speed beside it, on the machine that this runs on.
+"""The engine on a GPU: bit equality with the compiled engine, and speed beside it, on the machine
+that this runs on.
 
 Run with: python benchmarks/gpu.py [SECTION ...] [--smoke]   (about 6 minutes on a GPU)
 """
@@ -55,7 +56,9 @@ PROTOCOLS = tuple(
 
 
 def rows_of(statistic: str, n: int, d: int = 12) -> Floats:
-    """Return rows at random as a statistic takes them; observations of d numbers where it takes any."""
+    """Return rows at random as a statistic takes them; observations of d numbers where it takes
+    any.
+    """
     rng = np.random.default_rng(5)
     points, signs = rng.normal(size=(n, d)), rng.choice([-1.0, 1.0], n)
     columns: dict[str, Any] = {
@@ -88,7 +91,9 @@ def setting_of(statistic: str, protocol: str, n: int) -> Setting:
 
 
 def differences(setting: Setting, runs: int, iterations: int, has_blocks: bool) -> tuple[int, int]:
-    """Return how many nodes are not the compiled engine's, bit for bit, after some iterations; and their number."""
+    """Return how many nodes are not the compiled engine's, bit for bit, after some iterations; and
+    their number.
+    """
     original = device.max_shared_bytes
     try:
         if not has_blocks:
@@ -114,7 +119,9 @@ def differences(setting: Setting, runs: int, iterations: int, has_blocks: bool) 
 
 
 def check_statistic(statistic: str, names: Iterable[str], n: int, iterations: int) -> list[str]:
-    """Compare both loops of all protocols with the compiled engine; return a line for each combination."""
+    """Compare both loops of all protocols with the compiled engine; return a line for each
+    combination.
+    """
     lines = []
     for protocol in names:
         for has_blocks in (True, False):

@@ -1,7 +1,7 @@
 """Coverage of the 95 % intervals of `gosta.exact`: the table of docs/explanation/intervals.md.
 
-Populations whose value is known; of each, 1000 samples. "plain" is the interval value ± 1.96 standard errors, clipped,
-for comparison. The standard error of a coverage of 95 % is 0.7 %.
+Populations whose value is known; of each, 1000 samples. "plain" is the interval value ± 1.96
+standard errors, clipped, for comparison. The standard error of a coverage of 95 % is 0.7 %.
 
 Run with: python benchmarks/interval_coverage.py [--samples N | --smoke]
 """
@@ -25,7 +25,8 @@ from gosta.statistics import find
 LEVEL = 0.95
 SAMPLES = 1000
 SMOKE_SAMPLES = 2
-LEAST = 0.92  # which intervals from 50 rows on must cover, or docs/explanation/intervals.md says why they do not
+# which intervals from 50 rows on must cover, or docs/explanation/intervals.md says why they do not
+LEAST = 0.92
 NORMAL = NormalDist()
 Columns = dict[str, Floats]
 
@@ -38,7 +39,8 @@ class Case(NamedTuple):
     rows: str
     value: float
     sample: Callable[[np.random.Generator], Columns]
-    is_hard: bool = False  # docs/explanation/intervals.md says why coverage is below 92 % although there are 50 rows
+    # docs/explanation/intervals.md says why coverage is below 92 % although there are 50 rows
+    is_hard: bool = False
     options: dict[str, float] = {}  # noqa: RUF012
 
 
@@ -82,7 +84,9 @@ def correlated(statistic: str, rho: float, n: int) -> Case:
 
 
 def _distance_covariance(rho: float) -> float:
-    """Return the distance covariance of normal pairs, but for a factor (Székely, Rizzo and Bakirov 2007)."""
+    """Return the distance covariance of normal pairs, but for a factor (Székely, Rizzo and Bakirov
+    2007).
+    """
     return rho * asin(rho) + sqrt(1 - rho**2) - rho * asin(rho / 2) - sqrt(4 - rho**2) + 1
 
 
@@ -149,7 +153,9 @@ CASES = [
 
 
 def measure(case: Case, samples: int) -> Iterator[tuple[bool, bool, float]]:
-    """Yield for each sample whether the interval covers the value, whether the plain one does, and the width."""
+    """Yield for each sample whether the interval covers the value, whether the plain one does, and
+    the width.
+    """
     reach, (least, most) = NORMAL.inv_cdf(0.5 + LEVEL / 2), find(case.statistic).bounds
     for seed in range(samples):
         data = case.sample(np.random.default_rng([seed, len(case.population)]))

@@ -1,8 +1,9 @@
 """Coverage of the intervals that nodes give for the population value.
 
-Populations whose value is known; of each, 1000 samples of 400 rows, each gossiped over once. Every node gives an
-interval; one node's is checked, a different one in every sample. The standard error of a coverage of 95 % is 0.7 %.
-In the last network rows are in its order, after the default number of iterations: nodes have met rows like their own.
+Populations whose value is known; of each, 1000 samples of 400 rows, each gossiped over once. Every
+node gives an interval; one node's is checked, a different one in every sample. The standard error
+of a coverage of 95 % is 0.7 %. In the last network rows are in its order, after the default number
+of iterations: nodes have met rows like their own.
 
 Run with: python benchmarks/intervals.py [--samples N | --smoke]
 """
@@ -76,8 +77,9 @@ def left_to_right(seed: int) -> Graph:
 
 
 def coverage(name: str, samples: int, title: str) -> tuple[float, float, float]:
-    """Return the share of samples in which an interval covers the value, a node's and that of all rows together, and
-    how many times wider the first are."""
+    """Return the share of samples in which an interval covers the value, a node's and that of all
+    rows together, and how many times wider the first are.
+    """
     (sample, value), settings = POPULATIONS[name], NETWORKS[title]
     hits, widths = [0, 0], [0.0, 0.0]
     for seed in range(samples):

@@ -1,8 +1,10 @@
-"""What live pages cost: processor time of `gosta watch` and of `gosta run --live`, and what they send to a browser.
+"""What live pages cost: processor time of `gosta watch` and of `gosta run --live`, and what they
+send to a browser.
 
-The nodes of the network are processes on this machine, with few exchanges, as 64 of them would keep it busy otherwise.
-The page must show all of them. The run is a default simulation at its default pace; its cost is what the
-process takes beyond `gosta.simulate`, and its last frame must have the error of that.
+The nodes of the network are processes on this machine, with few exchanges, as 64 of them would keep
+it busy otherwise. The page must show all of them. The run is a default simulation at its default
+pace; its cost is what the process takes beyond `gosta.simulate`, and its last frame must have the
+error of that.
 
 Run with: python benchmarks/live_page.py [--nodes 64 --seconds 30 --simulated 10000 | --smoke]
 """
@@ -68,7 +70,9 @@ def main() -> None:
 
 
 def measure(folder: Path, seconds: float) -> tuple[float, float, int]:
-    """Return the share of a core and bytes per second while a client reads events, and how many nodes run."""
+    """Return the share of a core and bytes per second while a client reads events, and how many
+    nodes run.
+    """
     with serving("watch", folder, "--address", "127.0.0.1:0") as (process, url):
         connection = http.client.HTTPConnection(url.split("/")[2], timeout=30)
         connection.request("GET", "/events")
@@ -93,7 +97,9 @@ def measure(folder: Path, seconds: float) -> tuple[float, float, int]:
 
 
 def measure_run(nodes: int, speed: int) -> tuple[float, float, float]:
-    """Return the share of a core beyond the simulation, frames and bytes per second while a client reads events."""
+    """Return the share of a core beyond the simulation, frames and bytes per second while a client
+    reads events.
+    """
     values = np.random.default_rng(0).gamma(2.0, 1.0, nodes)
     gosta_package.simulate(values, STATISTIC, runs=1)  # compiled from here on
     before = time.process_time()

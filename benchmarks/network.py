@@ -1,8 +1,10 @@
-"""Exchanges a second of two nodes, beside a bare echo; through a forwarder; where the time goes; bytes; many nodes.
+"""Exchanges a second of two nodes, beside a bare echo; through a forwarder; where the time goes;
+bytes; many nodes.
 
-The echo is asyncio's streams with mutual TLS and msgspec: two processes, an offer there and back, decoded and encoded
-at both ends. An exchange is such a round trip, a confirmation, three writes to two journals, and the rule at both ends.
-Round trips of links, direct and through a forwarder, are of two and three processes with the nodes' own transport.
+The echo is asyncio's streams with mutual TLS and msgspec: two processes, an offer there and back,
+decoded and encoded at both ends. An exchange is such a round trip, a confirmation, three writes to
+two journals, and the rule at both ends. Round trips of links, direct and through a forwarder, are
+of two and three processes with the nodes' own transport.
 
 Run with: python benchmarks/network.py [--smoke]
 """
@@ -179,7 +181,9 @@ class End:
 
 
 async def run_end(folder: Path, neighbour: str, bytes_: int, seconds: float) -> None:
-    """Run one end of a link, or the forwarder; print round trips a second if there are seconds to measure."""
+    """Run one end of a link, or the forwarder; print round trips a second if there are seconds to
+    measure.
+    """
     file = read_node(folder / "node.toml")
     tls, keyring = load_credentials(folder, file, lambda *_, **__: None)
     handler = End(file.node.name, file.network.id, b"x" * bytes_)
@@ -201,7 +205,9 @@ async def run_end(folder: Path, neighbour: str, bytes_: int, seconds: float) -> 
 
 
 def link_round_trips(folder: Path, bytes_: int, seconds: float) -> float:
-    """Return the round trips a second of a link between node-0 and node-1; node-2 forwards, if that is needed."""
+    """Return the round trips a second of a link between node-0 and node-1; node-2 forwards, if that
+    is needed.
+    """
     with contextlib.ExitStack() as stack:
         ends = [
             ("node-2", "", 0, 0.0),
@@ -219,7 +225,9 @@ def link_round_trips(folder: Path, bytes_: int, seconds: float) -> float:
 
 
 def forwarded(place: Path, bytes_: int, sizes: Sizes) -> float:
-    """Print round trips and exchanges, direct and through a forwarder; return the ratio of round trips."""
+    """Print round trips and exchanges, direct and through a forwarder; return the ratio of round
+    trips.
+    """
     (place / "path.txt").write_text("0 1\n1 2\n")
     folders, first = [], ports.free(12)
     for k, hosts in enumerate((("127.0.0.1",), ("outbound", "outbound", "127.0.0.1"))):
@@ -327,7 +335,9 @@ def parts(folder: Path, message: bytes, calls: int) -> dict[str, float]:
 
 
 def bytes_of_exchange(protocol: str, columns: int) -> int:
-    """Return the bytes of an exchange of two nodes with one row each: its three frames, signatures included."""
+    """Return the bytes of an exchange of two nodes with one row each: its three frames, signatures
+    included.
+    """
     names = [f"node-{k}" for k in range(4)]
     trusts = make_trusts(
         dict.fromkeys(names, 1), {name: Ed25519PrivateKey.generate() for name in names}

@@ -1,8 +1,10 @@
-"""Networks of private sums over mutual TLS on loopback: how long a release takes, what it sends, and that it is right.
+"""Networks of private sums over mutual TLS on loopback: how long a release takes, what it sends,
+and that it is right.
 
-The nodes of the timed network are in one process, as 20 interpreters take longer to start than the sums. The checked
-networks are five processes each with a file of its own: `gosta network verify` compares totals with plain sums bit for
-bit, and brackets with values over the pooled rows, for all statistics at once.
+The nodes of the timed network are in one process, as 20 interpreters take longer to start than the
+sums. The checked networks are five processes each with a file of its own: `gosta network verify`
+compares totals with plain sums bit for bit, and brackets with values over the pooled rows, for all
+statistics at once.
 
 Run with: python benchmarks/private_network.py [--data-sets 100 | --smoke]
 """

@@ -1,10 +1,12 @@
-"""Exchanges, numbers sent, bytes and time that the default protocol needs, beside GoSta-async and tracking.
+"""Exchanges, numbers sent, bytes and time that the default protocol needs, beside GoSta-async and
+tracking.
 
-Rows are dealt at random, or lie in the network's order: sorted by a column, so that neighbours are alike. The answers
-are the numbers of exchanges after which the mean relative error over nodes and runs is down to a target, on the same
-edges for all protocols; GoSta-async is given up after 30 times the exchanges of the default ("over"). Two limits tell
-what is left to gain: *pooled* is when the mean of all that nodes and visitors know is down to the target, so that only
-agreement between nodes is missing; *averaging* is plain averaging that starts from every row's exact mean.
+Rows are dealt at random, or lie in the network's order: sorted by a column, so that neighbours are
+alike. The answers are the numbers of exchanges after which the mean relative error over nodes and
+runs is down to a target, on the same edges for all protocols; GoSta-async is given up after 30
+times the exchanges of the default ("over"). Two limits tell what is left to gain: *pooled* is when
+the mean of all that nodes and visitors know is down to the target, so that only agreement between
+nodes is missing; *averaging* is plain averaging that starts from every row's exact mean.
 
 Run with: python benchmarks/protocols.py [--quick | --variants | --smoke]
 """
@@ -50,7 +52,8 @@ TARGET = 0.01
 STEP = 1.04  # ratio of one checkpoint to the one before
 STOP_BELOW = 0.75  # of the target: where a simulation ends
 MOST_TIMES = 30  # the exchanges of the default protocol, after which others are given up
-PER_NODE = 40_000  # exchanges, relative to the number of nodes, after which the default protocol is given up
+# exchanges, relative to the number of nodes, after which the default protocol is given up
+PER_NODE = 40_000
 # A time is the best of several, until they took this long together ...
 TIMED_SECONDS = 1.0
 # ... or there are this many.
@@ -166,7 +169,9 @@ SMALL_SIZES = (10, 20, 50)
 
 
 def geometric(n: int, rng: np.random.Generator) -> Graph:
-    """Connect points of the unit square that are near each other; nodes are numbered from left to right."""
+    """Connect points of the unit square that are near each other; nodes are numbered from left to
+    right.
+    """
     points = rng.random((n, 2))
     points, radius = points[np.argsort(points[:, 0])], np.sqrt(2 * np.log(n) / (np.pi * n))
     return Graph(
@@ -189,7 +194,9 @@ def weighted(n: int, rng: np.random.Generator) -> Graph:
 
 @cache
 def make_graph(name: str, n: int) -> Graph:
-    """Return a graph in which nodes with neighbouring numbers are near each other, where the family allows it."""
+    """Return a graph in which nodes with neighbouring numbers are near each other, where the family
+    allows it.
+    """
     own = {"geometric": geometric, "blocks": blocks, "weighted": weighted}
     if name not in own:
         return graphs.load(name, n=n, seed=SEED)
@@ -252,7 +259,9 @@ def _error(setting: Setting, means: Floats) -> float:
 
 
 def pooled(setting: Setting, state: Any) -> Floats:
-    """Return the mean over nodes of what they know, runs x 1 x means; `owed` is part of it where there is momentum."""
+    """Return the mean over nodes of what they know, runs x 1 x means; `owed` is part of it where
+    there is momentum.
+    """
     rule = setting.gossip
     if isinstance(state, dict):
         count = setting.state_count * rule.fields
@@ -283,9 +292,11 @@ def first_below(at: Floats, error: Floats, target: float) -> float:
 
 
 def seconds(settings: list[Setting], exchanges: list[float]) -> list[float]:
-    """Return the time in which one run of each setting gets to its exchanges, measured in turn, best of several.
+    """Return the time in which one run of each setting gets to its exchanges, measured in turn,
+    best of several.
 
-    It is the processor's time, which other programs on the machine do not change; a run is one thread.
+    It is the processor's time, which other programs on the machine do not change; a run is one
+    thread.
     """
     simulations = [engines.find("compiled")(setting, SEED) for setting in settings]
     best, start = [np.inf] * len(settings), time.perf_counter()
@@ -377,7 +388,9 @@ def compare_all(
     is_ordered: bool,
     target: float = TARGET,
 ) -> list[Row]:
-    """Print two tables with a line for each graph and number of nodes, and a column for each problem."""
+    """Print two tables with a line for each graph and number of nodes, and a column for each
+    problem.
+    """
     heading = ["graph", "n", *(problem.title for problem in problems)]
     print(f"\n{title}, to {100 * target:g} %: exchanges of GoSta-async / tracking / {OURS}\n")
     print_row(heading)
@@ -467,9 +480,11 @@ def print_costs(problems: list[Problem], sizes: tuple[int, ...] = SIZES) -> None
 
 
 def bytes_of(setting: Setting) -> tuple[int, int]:
-    """Return the bytes of the messages of an exchange of real nodes, and those of what a node keeps besides its row.
+    """Return the bytes of the messages of an exchange of real nodes, and those of what a node keeps
+    besides its row.
 
-    The names and numbers of rows of all nodes, which real nodes keep too, are the same for all protocols, and left out.
+    The names and numbers of rows of all nodes, which real nodes keep too, are the same for all
+    protocols, and left out.
     """
     with closing(engines.find("reference")(setting, SEED)) as simulation:
         batch = simulation.start(range(1))

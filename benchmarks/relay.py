@@ -1,11 +1,13 @@
-"""Exchanges and numbers sent that relay needs, beside the default protocol and GoSta-async; and how exact it stays.
+"""Exchanges and numbers sent that relay needs, beside the default protocol and GoSta-async; and how
+exact it stays.
 
-The first table has the number of exchanges after which the mean relative error over nodes and 10 runs is down to a
-target, of the Gini mean difference of lognormal rows that are dealt at random, or sorted, so that nodes with
-neighbouring numbers are alike. Others are given up after 300 times the exchanges of relay ("over").
+The first table has the number of exchanges after which the mean relative error over nodes and 10
+runs is down to a target, of the Gini mean difference of lognormal rows that are dealt at random, or
+sorted, so that nodes with neighbouring numbers are alike. Others are given up after 300 times the
+exchanges of relay ("over").
 
-The second has long runs: the largest relative error of a node for a plain mean (the variance), which is exact, and
-for the Gini mean difference of sorted rows.
+The second has long runs: the largest relative error of a node for a plain mean (the variance),
+which is exact, and for the Gini mean difference of sorted rows.
 
 Run with: python benchmarks/relay.py [--smoke]
 """

@@ -1,4 +1,5 @@
-"""Speed of the simulator against the obvious numpy loop and against C: ratios measured side by side, answers checked.
+"""Speed of the simulator against the obvious numpy loop and against C: ratios measured side by
+side, answers checked.
 
 Run with: python benchmarks/simulate.py [--large | --smoke]   (--large adds n = 10^7: 4 GiB and some minutes)
 """
@@ -49,7 +50,9 @@ void gosta_async(const double *x, long d, double *z, double *count, int32_t *vis
 
 
 class GostaRun:
-    """One run of the compiled engine on edges drawn beforehand: the only part that knows the engine's interface."""
+    """One run of the compiled engine on edges drawn beforehand: the only part that knows the
+    engine's interface.
+    """
 
     def __init__(self, estimand: Estimand, protocol: str) -> None:
         n = estimand.n

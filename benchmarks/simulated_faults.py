@@ -1,8 +1,9 @@
 """What faults cost each protocol in simulations, and whether real nodes do the same.
 
-The first table is simulated: the AUC of 569 patients, one per node, after 100 iterations a node; patients are placed at
-random but for the last line. The second compares real nodes and journals in virtual time with simulations of the same
-network: sixteen hospitals, each with tumours of about one size; messages are lost, or one node is down at any time.
+The first table is simulated: the AUC of 569 patients, one per node, after 100 iterations a node;
+patients are placed at random but for the last line. The second compares real nodes and journals in
+virtual time with simulations of the same network: sixteen hospitals, each with tumours of about one
+size; messages are lost, or one node is down at any time.
 
 Run with: python benchmarks/simulated_faults.py [--smoke]
 """
@@ -79,7 +80,9 @@ class Curve(NamedTuple):
     """Relative errors, means over nodes."""
 
     def exchanges_until(self, goal: float) -> float:
-        """Return after how many exchanges the error, a mean over runs, stays below a goal; infinite if it does not."""
+        """Return after how many exchanges the error, a mean over runs, stays below a goal; infinite
+        if it does not.
+        """
         grid = np.arange(STEP, int(self.exchanges[:, -1].min()) + 1, STEP)
         mean = np.mean([np.interp(grid, *run) for run in zip(*self, strict=True)], axis=0)
         return float(np.append(grid, np.inf)[np.flatnonzero(np.append(True, mean >= goal))[-1]])

@@ -1,4 +1,5 @@
-"""Error of statistics from sums, beside the exact values (the table of docs/reference/statistics.md), and their cost.
+"""Error of statistics from sums, beside the exact values (the table of
+docs/reference/statistics.md), and their cost.
 
 Every exact value must lie in its bracket; random sketches are only printed.
 
@@ -25,7 +26,9 @@ FEW = (32, 64)
 
 
 def make_rows(n: int) -> Data:
-    """Return rows for all statistics: correlated columns, incomes, scores of two classes, censored times."""
+    """Return rows for all statistics: correlated columns, incomes, scores of two classes, censored
+    times.
+    """
     rng = np.random.default_rng(0)
     died = rng.integers(0, 2, n)
     x = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=n)
@@ -55,7 +58,9 @@ def is_of_one_column(made: type[Sketch]) -> bool:
 
 
 def line(data: Data, name: str, bins: int, find_edges: bool) -> tuple[int, float, float, float]:
-    """Return numbers of the vector, the exact value, the bracket's half width and the error; of a curve the largest."""
+    """Return numbers of the vector, the exact value, the bracket's half width and the error; of a
+    curve the largest.
+    """
     found = compare(data, columns_of(name), Bins(bins, find_edges=find_edges))
     result, exact = found.results[0], found.exact[0]
     assert exact is not None

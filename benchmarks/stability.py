@@ -1,12 +1,15 @@
-"""Stability of the default protocol in long runs, and how far the numbers that nodes send exceed the range of the mean.
+"""Stability of the default protocol in long runs, and how far the numbers that nodes send exceed
+the range of the mean.
 
-The first table has 10⁸ exchanges on networks of 100 nodes with sorted log-normal rows: the largest relative error of a
-node on the way, the relative difference of conserved sums (`ahead` + `owed` summed over nodes, against what visitors
-have been counted with), and the largest distance from 1 of the share of rows that are counted.
+The first table has 10⁸ exchanges on networks of 100 nodes with sorted log-normal rows: the largest
+relative error of a node on the way, the relative difference of conserved sums (`ahead` + `owed`
+summed over nodes, against what visitors have been counted with), and the largest distance from 1 of
+the share of rows that are counted.
 
-The second has small random networks (up to 12 nodes, two of three with weights) on several schedules, with the
-shares of edges that real nodes would tell. It shows by how many ranges the numbers sent exceed the range of the mean,
-median and largest of 50 networks; `gosta.protocols.tracking.OVERSHOOT` is what receivers allow.
+The second has small random networks (up to 12 nodes, two of three with weights) on several
+schedules, with the shares of edges that real nodes would tell. It shows by how many ranges the
+numbers sent exceed the range of the mean, median and largest of 50 networks;
+`gosta.protocols.tracking.OVERSHOOT` is what receivers allow.
 
 Run with: python benchmarks/stability.py [--smoke]
 """
@@ -108,7 +111,9 @@ def in_a_row(mean: int) -> Callable[[Graph, np.random.Generator, int], Integers]
 
 
 def parts_in_turn(mean: int) -> Callable[[Graph, np.random.Generator, int], Integers]:
-    """Return a schedule in which two parts of the network and the edges between them are used in turn."""
+    """Return a schedule in which two parts of the network and the edges between them are used in
+    turn.
+    """
 
     def draw(graph: Graph, rng: np.random.Generator, count: int) -> Integers:
         ends = (rng.random(graph.n) < 0.5)[graph.edges].sum(axis=1)
@@ -135,7 +140,9 @@ SCHEDULES: dict[str, Callable[[Graph, np.random.Generator, int], Integers]] = {
 
 
 def shares_of(graph: Graph, chosen: Integers) -> Floats:
-    """Return the share of each edge in its ends' exchanges so far, the smaller one, as real nodes estimate it."""
+    """Return the share of each edge in its ends' exchanges so far, the smaller one, as real nodes
+    estimate it.
+    """
     uses, exchanges = (
         np.zeros(graph.m),
         np.bincount(edges_of(graph).ravel(), minlength=graph.n).astype(float),
@@ -150,7 +157,9 @@ def shares_of(graph: Graph, chosen: Integers) -> Floats:
 
 
 def overshoot(title: str, seed: int, count: int) -> tuple[float, float]:
-    """Return by how much the means sent, and the shares of rows counted, exceed 0 to 1 in a run of rows of 0 and 1."""
+    """Return by how much the means sent, and the shares of rows counted, exceed 0 to 1 in a run of
+    rows of 0 and 1.
+    """
     rng = np.random.default_rng([seed, count])
     graph = small_graph(rng, weighted=bool(seed % 3))
     rows = np.where(np.arange(graph.n) < max(1, graph.n // (2 + seed % 2)), 1.0, 0.0)

@@ -33,7 +33,9 @@ def import_libraries(names: str) -> None:
 
 
 def seconds_to_progress_bar() -> float:
-    """Time a run on a terminal up to the first sign of its progress bar; the run itself must succeed."""
+    """Time a run on a terminal up to the first sign of its progress bar; the run itself must
+    succeed.
+    """
     terminal, other = pty.openpty()
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

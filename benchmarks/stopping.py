@@ -1,11 +1,13 @@
-"""Reliability of `until`: how often the error is as small as promised, and how many exchanges that costs.
+"""Reliability of `until`: how often the error is as small as promised, and how many exchanges that
+costs.
 
-For each network and statistic, 20 runs that the nodes end themselves at 1 %, and 20 runs that go on. The promise is
-kept where the median node is within 1 % when the run ends. Needed are the exchanges after which that holds in 19 of 20
-runs: no rule that does not know the answer could promise it with fewer. Two more tables have small networks: ten runs
-on each of ten samples of rows. The constants of the rule (`gosta.estimation.stopping.Rule`) were chosen on the cases of
-the second, with `--tune`; those of the first, with other rows, statistics and seeds, verify it (for `few_nodes`, the
-first were looked at, too).
+For each network and statistic, 20 runs that the nodes end themselves at 1 %, and 20 runs that go
+on. The promise is kept where the median node is within 1 % when the run ends. Needed are the
+exchanges after which that holds in 19 of 20 runs: no rule that does not know the answer could
+promise it with fewer. Two more tables have small networks: ten runs on each of ten samples of rows.
+The constants of the rule (`gosta.estimation.stopping.Rule`) were chosen on the cases of the second,
+with `--tune`; those of the first, with other rows, statistics and seeds, verify it (for
+`few_nodes`, the first were looked at, too).
 
 Run with: python benchmarks/stopping.py [--smoke] [--small | --tune]
 """
@@ -189,7 +191,9 @@ def simulate_small(case: Case, graph: str, nodes: int, seed: int, **options: Any
 
 
 class Ends(NamedTuple):
-    """How the runs of a case ended: those that nodes ended, of these those that kept the promise, and when."""
+    """How the runs of a case ended: those that nodes ended, of these those that kept the promise,
+    and when.
+    """
 
     ended: int
     kept: int
@@ -219,7 +223,9 @@ def measure_small(case: Case, graph: str, nodes: int, seeds: Sequence[int], unti
 def replay_small(
     case: Case, graph: str, nodes: int, seeds: Sequence[int], until: float
 ) -> dict[str, Ends]:
-    """Run a case once without an end, and return where each variant of the rule would have ended it."""
+    """Run a case once without an end, and return where each variant of the rule would have ended
+    it.
+    """
     ended, kept = dict.fromkeys(VARIANTS, 0), dict.fromkeys(VARIANTS, 0)
     when: dict[str, list[float]] = {name: [] for name in VARIANTS}
     for seed in seeds:
@@ -265,7 +271,9 @@ def print_small(suite: Suite, nodes: Sequence[int], until: float) -> None:
 
 
 def print_variants(suite: Suite, nodes: Sequence[int], until: float) -> None:
-    """Print for each variant of the rule the share of runs that keep the promise, the lowest of a case, and when."""
+    """Print for each variant of the rule the share of runs that keep the promise, the lowest of a
+    case, and when.
+    """
     print(
         "| nodes | rule | kept | lowest | not stopped | exchanges of a node |\n| --- | --- | --- | --- | --- | --- |"
     )

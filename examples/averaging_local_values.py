@@ -2,9 +2,9 @@
 Why not average what each site computes?
 ========================================
 
-The 569 patients of the breast-cancer data, each with a risk score, are placed at 20 hospitals: at random, or by the
-size of their tumours, as where one hospital screens and another treats. The mean of the hospitals' own values is
-compared with the value over all patients.
+The 569 patients of the breast-cancer data, each with a risk score, are placed at 20 hospitals: at
+random, or by the size of their tumours, as where one hospital screens and another treats. The mean
+of the hospitals' own values is compared with the value over all patients.
 """
 
 from typing import Any

@@ -2,8 +2,9 @@
 Comparing protocols
 ===================
 
-Four ways to gossip, on the same rows, the same network and the same meetings: ``carried-means``, the default of
-gosta; ``gosta-async`` and ``u2`` of the paper; and ``flooding``, where nodes keep all rows that they receive.
+Four ways to gossip, on the same rows, the same network and the same meetings: ``carried-means``,
+the default of gosta; ``gosta-async`` and ``u2`` of the paper; and ``flooding``, where nodes keep
+all rows that they receive.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A first run: 569 nodes agree on the AUC
 =======================================
 
-569 patients, each known to one node only. Nodes meet in pairs along the edges of a network, swap copies of rows and
-average their estimates; in the end each of them knows the AUC over all patients.
+569 patients, each known to one node only. Nodes meet in pairs along the edges of a network, swap
+copies of rows and average their estimates; in the end each of them knows the AUC over all patients.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ exact = gosta.exact(data, "auc")
 print(f"exact AUC: {exact:.4f}")
 
 # %%
-# One run on a random network in which a node has four neighbours on average. An iteration is one meeting of two
-# neighbours; 100 iterations for each node are 200 meetings of every node.
+# One run on a random network in which a node has four neighbours on average. An iteration is one
+# meeting of two neighbours; 100 iterations for each node are 200 meetings of every node.
 
 trace = gosta.simulate(data, "auc", graph="watts-strogatz", runs=1)
 print(trace)

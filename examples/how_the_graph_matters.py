@@ -2,8 +2,8 @@
 How the graph matters
 =====================
 
-The same rows on four networks of 400 nodes. What counts is not how many edges there are but whether some of them are
-a bottleneck; the spectral gap measures that before anything is run.
+The same rows on four networks of 400 nodes. What counts is not how many edges there are but whether
+some of them are a bottleneck; the spectral gap measures that before anything is run.
 """
 
 import matplotlib.pyplot as plt
@@ -13,8 +13,8 @@ import gosta
 GRAPHS = ["complete", "watts-strogatz", "torus", "two-cliques"]
 
 # %%
-# Two complete halves that are joined by a single edge have fifty times as many edges as a torus, and a far smaller
-# gap.
+# Two complete halves that are joined by a single edge have fifty times as many edges as a torus,
+# and a far smaller gap.
 
 for name in GRAPHS:
     graph = gosta.graphs.make(name, 400)

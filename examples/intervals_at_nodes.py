@@ -2,9 +2,9 @@
 Confidence intervals at every node
 ==================================
 
-The patients at hand are a sample. Every node computes an interval for the AUC in the population, and counts the error
-of gossip that is left in it: the interval is wide at first, and in the end nearly that of somebody who has all rows
-in one place.
+The patients at hand are a sample. Every node computes an interval for the AUC in the population,
+and counts the error of gossip that is left in it: the interval is wide at first, and in the end
+nearly that of somebody who has all rows in one place.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Private sums, or rows
 =====================
 
-Where no row may leave a hospital, the hospitals add up masked sums instead: how many patients of each class have a
-risk in each of some bins. Nobody sees the sums of one hospital, the total gives the AUC with a bracket that is certain,
-and noise under the masks gives differential privacy.
+Where no row may leave a hospital, the hospitals add up masked sums instead: how many patients of
+each class have a risk in each of some bins. Nobody sees the sums of one hospital, the total gives
+the AUC with a bracket that is certain, and noise under the masks gives differential privacy.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,9 @@ exact = float(gosta.exact({"risk": risk, "died": died}, "auc", score="risk", lab
 
 
 def release(epsilon: float | None, seed: int = 0) -> StratumResult:
-    """Return what all hospitals know after one release; with noise, fewer bins have less of it in all."""
+    """Return what all hospitals know after one release; with noise, fewer bins have less of it in
+    all.
+    """
     found = gosta.private.release(
         sites, "auc", score="risk", label="died", classes=[-1.0, 1.0], ranges={"risk": (risk.min(), risk.max())},
         bins=64 if epsilon is None else 16, epsilon=epsilon, seed=seed,
@@ -41,8 +43,8 @@ print(
 )
 
 # %%
-# The smaller epsilon is, the less can be learnt about one patient, and the more noise the value has: here from 10
-# releases each.
+# The smaller epsilon is, the less can be learnt about one patient, and the more noise the value
+# has: here from 10 releases each.
 
 epsilons = [1, 2, 4, 8, 16]
 errors = [

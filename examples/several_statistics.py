@@ -2,8 +2,8 @@
 Several statistics at once
 ==========================
 
-Rows travel once, and nodes estimate several statistics from them together: one run costs little more than a run for
-one statistic.
+Rows travel once, and nodes estimate several statistics from them together: one run costs little
+more than a run for one statistic.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 The paper's figure 2, in small
 ==============================
 
-GoSta-sync against U2-gossip on three networks, as in figure 2 of Colin, Bellet, Salmon and Clémençon (2015): 4 runs
-instead of 50 on 399 rows of another data set. ``gosta reproduce`` runs the paper in full, and :doc:`the page with all
-of its figures and claims </reference/gallery>` shows what came out.
+GoSta-sync against U2-gossip on three networks, as in figure 2 of Colin, Bellet, Salmon and
+Clémençon (2015): 4 runs instead of 50 on 399 rows of another data set. ``gosta reproduce`` runs the
+paper in full, and :doc:`the page with all of its figures and claims </reference/gallery>` shows
+what came out.
 """
 
 import matplotlib.pyplot as plt

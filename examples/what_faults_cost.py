@@ -2,9 +2,9 @@
 What faults cost
 ================
 
-A simulation in which all goes well says little about a real network. Here every fifth message is lost, three in ten
-nodes are away at any time, or the two halves of the network are separated for a while; the rows, the network and the
-drawn edges are the same.
+A simulation in which all goes well says little about a real network. Here every fifth message is
+lost, three in ten nodes are away at any time, or the two halves of the network are separated for a
+while; the rows, the network and the drawn edges are the same.
 """
 
 from typing import Any
@@ -21,8 +21,8 @@ FAULTS: dict[str, dict[str, Any]] = {
 }
 
 # %%
-# An exchange takes place on both sides or on neither, so that a lost message costs an exchange and nothing else: the
-# error falls later.
+# An exchange takes place on both sides or on neither, so that a lost message costs an exchange and
+# nothing else: the error falls later.
 
 data = gosta.datasets.load("breast-cancer", n=400)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

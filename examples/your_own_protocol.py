@@ -2,9 +2,9 @@
 Your own protocol
 =================
 
-A gossip protocol is a small rule about one node in one exchange: which numbers it keeps, what it tells the other
-node, how it goes on after they have met, and what it reads as its estimate. Visitors, schedules, engines and plots
-come from gosta.
+A gossip protocol is a small rule about one node in one exchange: which numbers it keeps, what it
+tells the other node, how it goes on after they have met, and what it reads as its estimate.
+Visitors, schedules, engines and plots come from gosta.
 """
 
 from typing import NamedTuple
@@ -14,8 +14,8 @@ import matplotlib.pyplot as plt
 import gosta
 
 # %%
-# This one averages estimates, and folds in each new sample with a fixed weight of 5 % instead of 1/count, which is what
-# ``gosta-async`` does.
+# This one averages estimates, and folds in each new sample with a fixed weight of 5 % instead of
+# 1/count, which is what ``gosta-async`` does.
 
 
 class State(NamedTuple):
@@ -35,7 +35,9 @@ def tell(me: State, tick: float) -> tuple[float]:
 
 
 def meet(me: State, you: tuple[float], fresh: float, row_share: float) -> State:
-    """Average the two estimates, and fold in the kernel of the own row and the visitor that has just arrived."""
+    """Average the two estimates, and fold in the kernel of the own row and the visitor that has
+    just arrived.
+    """
     z = me.z + row_share * (you[0] - me.z)
     return State(0.95 * z + 0.05 * fresh)
 
@@ -57,8 +59,8 @@ leaky = gosta.Protocol(
 )
 
 # %%
-# A fixed weight is slower at first, when the first samples should count most, and never comes to rest: its error stays
-# where the newest samples leave it, while that of ``gosta-async`` falls on.
+# A fixed weight is slower at first, when the first samples should count most, and never comes to
+# rest: its error stays where the newest samples leave it, while that of ``gosta-async`` falls on.
 
 data = gosta.datasets.load("breast-cancer", n=400)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

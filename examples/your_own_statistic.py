@@ -2,8 +2,9 @@
 Your own statistic
 ==================
 
-A statistic is a plain function of two rows, whose mean over all pairs is wanted. The decorator ``gosta.statistic``
-makes it work everywhere: exactly, in simulations, with intervals, and on real networks.
+A statistic is a plain function of two rows, whose mean over all pairs is wanted. The decorator
+``gosta.statistic`` makes it work everywhere: exactly, in simulations, with intervals, and on real
+networks.
 """
 
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ import matplotlib.pyplot as plt
 import gosta
 
 # %%
-# Huber's loss of the difference of two rows: like the variance for rows that are close, like Gini's mean difference
-# for those that are not, so that a few outliers do not decide the value. Its third parameter is an option.
+# Huber's loss of the difference of two rows: like the variance for rows that are close, like Gini's
+# mean difference for those that are not, so that a few outliers do not decide the value. Its third
+# parameter is an option.
 
 
 @gosta.statistic(name="huber-scatter")

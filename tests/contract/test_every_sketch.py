@@ -31,7 +31,9 @@ RANGES = {
 
 
 def column(rng: np.random.Generator, n: int) -> Floats:
-    """Return numbers, most of them from 0 to 4: with ties, constant, with heavy tails, beyond the range."""
+    """Return numbers, most of them from 0 to 4: with ties, constant, with heavy tails, beyond the
+    range.
+    """
     kind = rng.integers(6)
     if kind == 0:
         return np.full(n, rng.integers(0, 5) / 2.0)
@@ -69,7 +71,9 @@ def layout_of(name: str, bins: int = 8, **settings: Any) -> Layout:
 
 
 def exact_value(layout: Layout, data: Data) -> Floats | None:
-    """Return the value of rows, with values beyond the range at its ends where they matter; None if there is none."""
+    """Return the value of rows, with values beyond the range at its ends where they matter; None if
+    there is none.
+    """
     sketch, x = layout.sketches[0], layout.encode(data)
     if sketch.needs_range:
         for k, axis in enumerate(sketch.axes):
@@ -115,7 +119,9 @@ def test_every_statistic_has_a_sketch_or_a_reason() -> None:
 
 @every
 def test_features(name: str) -> None:
-    """Features are from 0 to 1, at most `features_per_row`; counts are 0 or 1; sums of sites add up and count all rows."""
+    """Features are from 0 to 1, at most `features_per_row`; counts are 0 or 1; sums of sites add up
+    and count all rows.
+    """
     layout = layout_of(name)
     sketch = layout.sketches[0]
     for seed in range(20):
@@ -160,7 +166,9 @@ def test_replacing_a_row_also_by_none_changes_the_sums_by_no_more_than_is_said(n
     ],
 )
 def test_what_is_not_defined_has_no_value(name: str, options: dict[str, Any]) -> None:
-    """A column that is constant, no pair of times that can be compared, events only where one class is left."""
+    """A column that is constant, no pair of times that can be compared, events only where one class
+    is left.
+    """
     layout = make_layout(name, Bins(8, RANGES), label="label", classes=(0, 1), options=options)
     x = np.tile([1.0, 0.0, 1.0], (30, 1))[:, : layout.width]
     if name == "log-rank":
@@ -174,7 +182,9 @@ def test_what_is_not_defined_has_no_value(name: str, options: dict[str, Any]) ->
 
 
 def merged_layout(layout: Layout, totals: Floats, min_cell: int) -> Layout:
-    """Return the layout with the axes that merging small bins leaves; also of sketches whose results show no bins."""
+    """Return the layout with the axes that merging small bins leaves; also of sketches whose
+    results show no bins.
+    """
     sketch = layout.sketches[0]
     groups = sketch.groups_of(totals)
     if ((groups > 0) & (groups < min_cell)).any():
@@ -187,7 +197,9 @@ def merged_layout(layout: Layout, totals: Floats, min_cell: int) -> Layout:
 @every
 @pytest.mark.parametrize("min_cell", [0, 3])
 def test_the_value_is_in_the_bracket(name: str, min_cell: int) -> None:
-    """In all of 100 data sets; where the sketch is random in all but two, which would be more than expected."""
+    """In all of 100 data sets; where the sketch is random in all but two, which would be more than
+    expected.
+    """
     missed = checked = 0
     for seed in range(100):
         data = make_data(seed)
@@ -352,7 +364,9 @@ def test_the_value_without_noise_is_within_low_and_high_with_noise(name: str) ->
 
 
 def test_a_log_rank_test_with_noise_rejects_as_often_as_it_says() -> None:
-    """Of 100 data sets without a difference 5 have p < 0.05; more than 14 would have one seed in 10,000."""
+    """Of 100 data sets without a difference 5 have p < 0.05; more than 14 would have one seed in
+    10,000.
+    """
     layout, rng, rejected = layout_of("log-rank", 16), np.random.default_rng(4), 0
     for _ in range(100):
         x = np.column_stack(
@@ -365,7 +379,9 @@ def test_a_log_rank_test_with_noise_rejects_as_often_as_it_says() -> None:
 
 
 def test_values_of_sketches_alone_are_those_of_others() -> None:
-    """scikit-learn's ROC curve, scipy's Kolmogorov-Smirnov, numpy's quantiles, lifelines' curve and test."""
+    """scikit-learn's ROC curve, scipy's Kolmogorov-Smirnov, numpy's quantiles, lifelines' curve and
+    test.
+    """
     from lifelines import KaplanMeierFitter
     from lifelines.statistics import logrank_test
     from scipy.stats import ks_2samp

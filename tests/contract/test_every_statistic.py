@@ -119,7 +119,9 @@ def test_kernel_is_symmetric_unless_local(
 
 @every
 def test_standard_error_is_that_of_the_jackknife(statistic: Statistic) -> None:
-    """Leaving rows out one by one, each sample on its own, gives the standard error; of ratios, but for O(1/n)."""
+    """Leaving rows out one by one, each sample on its own, gives the standard error; of ratios, but
+    for O(1/n).
+    """
     rng = np.random.default_rng(3)
     rows = [
         tuple(row)
@@ -156,7 +158,9 @@ def test_standard_error_is_that_of_the_jackknife(statistic: Statistic) -> None:
 
 @every
 def test_nodes_have_the_interval_of_the_rows(statistic: Statistic) -> None:
-    """From the exact means of products that nodes estimate, the formula gives the interval of `exact`."""
+    """From the exact means of products that nodes estimate, the formula gives the interval of
+    `exact`.
+    """
     rng = np.random.default_rng(8)
     data = make_data(
         [
@@ -251,7 +255,9 @@ extreme = st.sampled_from([0.0, 5e-324, 1e-300, 1.0, 1e50])
 @SHORT
 @given(rows=many_rows(coarse) | many_rows(fine) | many_rows(extreme) | many_rows(st.just(3.0)))
 def test_means_are_within_their_ranges(statistic: Statistic, rows: list[tuple[float, ...]]) -> None:
-    """Of all kernel values where there is no `local`; also of products of row means, which intervals need."""
+    """Of all kernel values where there is no `local`; also of products of row means, which
+    intervals need.
+    """
     x = encoded(statistic, make_data(rows))
     has_interval = not (statistic.total or statistic.no_interval or statistic.local is not None)
     levels = [None, 0.9] if has_interval else [None]

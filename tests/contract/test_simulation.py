@@ -68,7 +68,9 @@ def edges_of(graph: str, n: int, count: int, seed: int = 0) -> Any:
 @every_rule
 @pytest.mark.parametrize("name", STATISTICS)
 def test_engines_agree_to_the_last_bit(protocol: Protocol, name: str) -> None:
-    """Every rule with every statistic; each of them with rows inside the nodes' cells and outside, in turn."""
+    """Every rule with every statistic; each of them with rows inside the nodes' cells and outside,
+    in turn.
+    """
     is_inline = (RULES.index(protocol) + STATISTICS.index(name)) % 2 == 1
     for graph in GRAPHS:
         setting = setting_of(name, protocol, graph)
@@ -177,7 +179,9 @@ def test_averaging_keeps_its_sum_and_finds_the_value() -> None:
 
 @pytest.mark.parametrize("graph", ["complete", "watts-strogatz", "torus"])
 def test_gosta_beats_u2_as_in_the_paper(graph: str) -> None:
-    """Within-cluster scatter of the red wines, n = 1599: lower error and spread at every checkpoint after the third."""
+    """Within-cluster scatter of the red wines, n = 1599: lower error and spread at every checkpoint
+    after the third.
+    """
     errors = {}
     for protocol in ("gosta-sync", "u2"):
         trace = gosta.simulate(

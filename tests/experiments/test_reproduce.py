@@ -170,7 +170,9 @@ def test_claims_of_figures_3b_and_4_depend_on_the_histories(plan: Plan) -> None:
 
 
 def test_the_difference_of_figure4_can_be_larger_where_the_ratio_is_smaller(plan: Plan) -> None:
-    """The paper speaks of the difference: 2, 3 and 2.5 points here, where the ratios are 5, 4 and 2."""
+    """The paper speaks of the difference: 2, 3 and 2.5 points here, where the ratios are 5, 4 and
+    2.
+    """
     curves = {}
     for graph, ours, theirs in zip(GRAPHS, (1000, 2000, 5000), (5000, 8000, 10_000), strict=True):
         curves[graph, "gosta-async"] = falling(200_000, ours, 1)
@@ -198,7 +200,9 @@ def test_claims_of_figure5_depend_on_the_histories(plan: Plan) -> None:
 
 @pytest.fixture
 def six() -> dict[tuple[str, str], ErrorHistory]:
-    """Return histories: ours is at 1 % after 100,000 exchanges and 4 million numbers, GoSta after a million."""
+    """Return histories: ours is at 1 % after 100,000 exchanges and 4 million numbers, GoSta after a
+    million.
+    """
     slow = (
         ("gosta-async", 10_000, 28),
         ("gosta-sync", 12_000, 28),

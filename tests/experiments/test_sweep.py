@@ -1,4 +1,6 @@
-"""Sweeps: reading studies, running their jobs on any backend, continuing after interruptions and crashes."""
+"""Sweeps: reading studies, running their jobs on any backend, continuing after interruptions and
+crashes.
+"""
 
 from __future__ import annotations
 
@@ -335,7 +337,9 @@ def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
 
 
 def test_files_of_the_user_are_sent_with_the_jobs(tmp_path: Path) -> None:
-    """Read data, edges and a statistic from files beside the study; changed content makes other jobs."""
+    """Read data, edges and a statistic from files beside the study; changed content makes other
+    jobs.
+    """
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 7},{k * k % 11}\n" for k in range(20)))
     (tmp_path / "ring.edges").write_text("".join(f"{k} {(k + 1) % 20}\n" for k in range(20)))
     own = """import gosta

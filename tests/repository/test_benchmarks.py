@@ -54,7 +54,9 @@ def test_wrong_answer_fails_the_benchmark(tmp_path: Path) -> None:
 
 
 def test_noise_that_is_too_small_fails_the_audit_of_epsilon() -> None:
-    """With half of what is needed, for each law; the test of benchmarks above shows that the right noise passes."""
+    """With half of what is needed, for each law; the test of benchmarks above shows that the right
+    noise passes.
+    """
     done = run(ROOT / "benchmarks" / "epsilon_audit.py", "--smoke", "--scale", "0.5")
     assert done.returncode == 1, done.stderr
     lines = [line for line in done.stdout.splitlines() if line.endswith("| EXCEEDED |")]

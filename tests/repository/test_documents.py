@@ -1,11 +1,13 @@
-"""Every command and program shown in README, CONTRIBUTING, SECURITY and docs is run, and its output compared.
+"""Every command and program shown in README, CONTRIBUTING, SECURITY and docs is run, and its output
+compared.
 
-What a document shows is run in the order of the document, in a folder of its own with `FILES`. A fenced block is
+What a document shows is run in the order of the document, in a folder of its own with `FILES`. A
+fenced block is
 
 - ``console``: commands after ``$``, each with its output, in which ``...`` stands for anything. Seconds, ports and how
-  far the nodes of a network have come are not compared. A command without output below it has to succeed; one whose
-  output is ``gosta: ...`` has to fail. What runs until Ctrl-C is stopped where the document shows ``^C``, otherwise at
-  its end: further commands run meanwhile.
+  far the nodes of a network have come are not compared. A command without output below it has to
+  succeed; one whose output is ``gosta: ...`` has to fail. What runs until Ctrl-C is stopped where
+  the document shows ``^C``, otherwise at its end: further commands run meanwhile.
 - ``python``: a program, which has the names of those before it. Code cells of notebooks are run by `make docs`.
 - ``toml study.toml``, a language and a name: the content of that file.
 """

@@ -1,4 +1,6 @@
-"""Rules of the repository: directions of imports, public names, and documents that agree with the code."""
+"""Rules of the repository: directions of imports, public names, and documents that agree with the
+code.
+"""
 
 from __future__ import annotations
 

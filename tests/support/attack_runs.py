@@ -10,7 +10,9 @@ ATTACK_SECONDS = 20.0
 
 
 def exchanges(network: HostileNetwork) -> int:
-    """Return how often honest nodes have exchanged with each other, as far as their initiators count."""
+    """Return how often honest nodes have exchanged with each other, as far as their initiators
+    count.
+    """
     honest = network.honest
     return sum(node.peer.exchanges_with(other) for node in honest.values() for other in honest) // 2
 
@@ -44,7 +46,9 @@ def attack_network(
 
 
 def check_recovery(network: HostileNetwork) -> None:
-    """Remove the malicious node: all others find the value over their rows, also after a restart of all."""
+    """Remove the malicious node: all others find the value over their rows, also after a restart of
+    all.
+    """
     journals = dict(network.journals)
     network.expel()
     network.run(40.0)

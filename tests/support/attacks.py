@@ -1,4 +1,6 @@
-"""What a malicious neighbour sends: each attack turns a message that an honest node would send into others."""
+"""What a malicious neighbour sends: each attack turns a message that an honest node would send into
+others.
+"""
 
 from __future__ import annotations
 

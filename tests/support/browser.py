@@ -104,7 +104,9 @@ class Browser:
                 return answer["result"]
 
     def _receive(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next message, and keep what it says of requests and problems; None if there is none."""
+        """Return the next message, and keep what it says of requests and problems; None if there is
+        none.
+        """
         end = time.monotonic() + seconds
         while b"\0" not in self._rest:
             assert select.select([self._in], [], [], max(0.0, end - time.monotonic()))[0], (
@@ -205,7 +207,8 @@ def browse() -> Iterator[Browser]:
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium")
 
 
-# Contrast of all visible texts to what is behind them, the least first; canvases and text on nodes are not counted.
+# Contrast of all visible texts to what is behind them, the least first; canvases and text on nodes
+# are not counted.
 CONTRAST = """(() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
   const linear = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);

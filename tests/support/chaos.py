@@ -1,4 +1,5 @@
-"""Chaos test with real processes: nodes are killed at random and restarted, then the network is verified.
+"""Chaos test with real processes: nodes are killed at random and restarted, then the network is
+verified.
 
 python tests/support/chaos.py --nodes 16 --seconds 60
 """
@@ -34,7 +35,9 @@ def kill_at_random(processes: Processes, seconds: float, rng: random.Random) -> 
 
 
 def run_chaos(folder: Path, nodes: int, seconds: float, seed: int) -> list[dict[str, Any]]:
-    """Return the findings of `gosta network verify` and the result of `gosta replay` after random kills."""
+    """Return the findings of `gosta network verify` and the result of `gosta replay` after random
+    kills.
+    """
     made = gosta("network", "init", folder, "--nodes", nodes, "--data", "breast-cancer", "--port", free(2 * nodes),
                  "--exchanges-per-second", 20)  # fmt: skip
     assert made.returncode == 0, made.stderr

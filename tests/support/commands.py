@@ -13,7 +13,9 @@ from gosta.cli.main import main
 def command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
-    """Return a function that runs ``gosta`` and returns its exit code, standard output and standard error."""
+    """Return a function that runs ``gosta`` and returns its exit code, standard output and standard
+    error.
+    """
 
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["gosta", *map(str, arguments)])

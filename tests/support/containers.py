@@ -1,7 +1,9 @@
-"""Containers without Docker: the steps of a Dockerfile and the services of a compose file, in namespaces of Linux.
+"""Containers without Docker: the steps of a Dockerfile and the services of a compose file, in
+namespaces of Linux.
 
-This machine's own root, under an overlay that is thrown away, stands for the base image; everything else is done as the
-files say: steps, copies, users, read-only roots, capabilities, volumes, commands, a network of all services.
+This machine's own root, under an overlay that is thrown away, stands for the base image; everything
+else is done as the files say: steps, copies, users, read-only roots, capabilities, volumes,
+commands, a network of all services.
 """
 
 from __future__ import annotations
@@ -107,7 +109,9 @@ def read_dockerfile(path: Path) -> list[Instruction]:
 
 
 class Image:
-    """The file system of an image, built by the steps of a Dockerfile; `run` runs a command in a container of it."""
+    """The file system of an image, built by the steps of a Dockerfile; `run` runs a command in a
+    container of it.
+    """
 
     def __init__(self, dockerfile: Path, context: Path, folder: Path, hosts: list[str]) -> None:
         self.instructions, self.context = read_dockerfile(dockerfile), context
@@ -180,13 +184,16 @@ class Image:
             / "bin"
             / f"python{sys.version_info.major}.{sys.version_info.minor}"
         )
-        pip = f'PYTHONPATH={DEPENDENCIES} exec {python} -m pip "$@" --no-build-isolation'  # downloads nothing
+        # downloads nothing
+        pip = f'PYTHONPATH={DEPENDENCIES} exec {python} -m pip "$@" --no-build-isolation'
         for name, line in {"python": f'exec {python} "$@"', "pip": pip}.items():
             (commands / name).write_text(f"#!/bin/sh\n{line}\n")
             (commands / name).chmod(0o755)
 
     def build(self) -> None:
-        """Do all COPY and RUN steps in order, the latter as they are; packages are not downloaded but found here."""
+        """Do all COPY and RUN steps in order, the latter as they are; packages are not downloaded
+        but found here.
+        """
         for stage, name, text in self.instructions:
             if name == "COPY" and not text.startswith("--from="):
                 *sources, target = shlex.split(text)

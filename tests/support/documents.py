@@ -1,4 +1,6 @@
-"""Running the commands and programs that a document shows, as a reader would who types them in order."""
+"""Running the commands and programs that a document shows, as a reader would who types them in
+order.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Block(NamedTuple):
-    """A fenced block: the number of its first line, its language, the file that it is (or nothing), and its text."""
+    """A fenced block: the number of its first line, its language, the file that it is (or nothing),
+    and its text.
+    """
 
     line: int
     language: str
@@ -68,7 +72,9 @@ def blocks(text: str) -> list[Block]:
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """Return the commands of a console block: lines that begin with ``$``, each with the output that follows it."""
+    """Return the commands of a console block: lines that begin with ``$``, each with the output
+    that follows it.
+    """
     joined = block.text.replace("\\\n", " ")
     assert joined.startswith("$ "), (
         f"line {block.line}: a console block begins with a command, '$ ...'"
@@ -104,7 +110,9 @@ def comparable(output: str) -> str:
 
 
 def agrees(shown: str, output: str, is_part: bool = False) -> bool:
-    """Return whether an output, or a part of it, is as a document shows it, where ``...`` stands for anything."""
+    """Return whether an output, or a part of it, is as a document shows it, where ``...`` stands
+    for anything.
+    """
     wanted = f"...{comparable(shown).rstrip()}..." if is_part else comparable(shown)
     return not shown or CHECKER.check_output(wanted, comparable(output), FLAGS)
 
@@ -135,7 +143,9 @@ class Reader:
         exec(compile(source, where, "exec"), self.names)
 
     def type(self, command: Command) -> None:
-        """Run a command and compare its output; one that runs until Ctrl-C goes on while further commands are run."""
+        """Run a command and compare its output; one that runs until Ctrl-C goes on while further
+        commands are run.
+        """
         text = self.adapted(command.text)
         if ENDLESS.match(text + " "):
             self.endless.append(start(text))
@@ -162,7 +172,9 @@ class Reader:
         )
 
     def adapted(self, text: str) -> str:
-        """Return a command with ports of this test, as others may be in use, and with the answer to its question."""
+        """Return a command with ports of this test, as others may be in use, and with the answer to
+        its question.
+        """
         text = re.sub(r":74(\d\d)\b", lambda match: f":{self.port + int(match[1])}", text)
         if text.startswith("gosta network init") and "--enrol" not in text:
             text += f" --port {self.port}"
@@ -173,7 +185,9 @@ class Reader:
 
 
 def run(text: str) -> tuple[int, str]:
-    """Return the exit code and the output of a command: of gosta in this process, which saves its start."""
+    """Return the exit code and the output of a command: of gosta in this process, which saves its
+    start.
+    """
     words = shlex.split(text)
     if words[0] != "gosta" or any(re.fullmatch(r"[|;&<>]+", word) for word in words):
         done = subprocess.run(
@@ -214,7 +228,9 @@ def start(text: str) -> Endless:
 
 
 def await_output(command: Command, process: subprocess.Popen[bytes], log: IO[str]) -> None:
-    """Wait until the output contains what the document shows; without anything shown, until there is some."""
+    """Wait until the output contains what the document shows; without anything shown, until there
+    is some.
+    """
     output, end = "", time.monotonic() + WAIT_SECONDS
     while not output or not agrees(command.output, output, is_part=True):
         assert process.poll() is None, f"$ {command.text}\n{output}ended"

@@ -56,9 +56,11 @@ def one_row_engine(setting: Setting, is_inline: bool) -> CompiledEngine:
 
 
 def conserved_sums(engine: CompiledEngine, batch: Batch[Snapshot]) -> tuple[Floats, Floats]:
-    """Return `ahead` + `owed` summed over nodes for each state, and what they must equal where visitors carry means.
+    """Return `ahead` + `owed` summed over nodes for each state, and what they must equal where
+    visitors carry means.
 
-    That is the sum over visitors of their smoothed means and, last, the number of visitors that are counted.
+    That is the sum over visitors of their smoothed means and, last, the number of visitors that are
+    counted.
     """
     layout, nodes = engine.layout, batch.state["nodes"][0]
     assert isinstance(layout, CarriedLayout)
@@ -90,7 +92,8 @@ def advance(engine: Any, batch: Batch[Any], edges: Any, edge_shares: Floats | No
 
 @contextmanager
 def interrupting(monkeypatch: pytest.MonkeyPatch, iteration: int) -> Iterator[None]:
-    """Press Ctrl-C in the main thread when a simulation has read its estimates at an iteration or later.
+    """Press Ctrl-C in the main thread when a simulation has read its estimates at an iteration or
+    later.
 
     It is advanced in small portions of exchanges, however fast they are.
     """
@@ -122,7 +125,9 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, iteration: int) -> Iterator[No
 
 
 def small_graph(rng: np.random.Generator, weighted: bool) -> Graph:
-    """Return a random tree and some more edges on 2 to 12 nodes; weights over several orders of magnitude."""
+    """Return a random tree and some more edges on 2 to 12 nodes; weights over several orders of
+    magnitude.
+    """
     n = int(rng.integers(2, 13))
     edges = {(int(rng.integers(0, k)), k) for k in range(1, n)}
     edges |= {

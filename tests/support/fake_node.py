@@ -1,7 +1,8 @@
-"""A process that looks like a node from outside: it has a status page, holds its lock and stops at SIGTERM.
+"""A process that looks like a node from outside: it has a status page, holds its lock and stops at
+SIGTERM.
 
-Files in its folder change its behaviour: ``fails`` (it ends at once), ``fails-once``, ``is-wrong`` (it ends
-with code 2), ``ignores-sigterm``.
+Files in its folder change its behaviour: ``fails`` (it ends at once), ``fails-once``, ``is-wrong``
+(it ends with code 2), ``ignores-sigterm``.
 """
 
 from __future__ import annotations

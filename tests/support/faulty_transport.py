@@ -1,6 +1,7 @@
 """Faults over any transport: lost, late, reordered and repeated messages, and partitions.
 
-A fault decides for each message after which delays, in seconds, copies of it are sent; no delay: the message is lost.
+A fault decides for each message after which delays, in seconds, copies of it are sent; no delay:
+the message is lost.
 
 >>> import random
 >>> rng = random.Random(0)
@@ -42,7 +43,8 @@ def partition(is_separated: Callable[[str, str], bool]) -> Fault:
 
 
 def numbered(delays: Mapping[int, Iterable[float]]) -> Fault:
-    """Return a fault that gives the k-th message of all senders, counted from 1, the delays of its number.
+    """Return a fault that gives the k-th message of all senders, counted from 1, the delays of its
+    number.
 
     >>> fault = numbered({1: [], 2: [0.0, 0.5]})
     >>> [list(fault("a", "b", b"hello")) for _ in range(3)]

@@ -1,4 +1,6 @@
-"""A malicious neighbour with valid keys: a node that does what it should, except where its attack says otherwise."""
+"""A malicious neighbour with valid keys: a node that does what it should, except where its attack
+says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ class HostileNode(RowNode):
         )
 
     def sealed(self, message: wire.Offer | wire.Accept, **changes: Any) -> wire.Offer | wire.Accept:
-        """Return a message with a visitor of this node's rows that has been changed, and signed by this node."""
+        """Return a message with a visitor of this node's rows that has been changed, and signed by
+        this node.
+        """
         visitor = self.peer.estimator.rows.visitor(self.peer.name, 0)._replace(**changes)
         signature = self.peer.trust.sign(wire.signed_visitor(NETWORK, message.epoch, visitor))
         seal = wire.Seal(self.peer.trips.get(self.peer.name, [0])[0] + self.peer.copies, signature)
@@ -140,7 +144,9 @@ class HostileNetwork(VirtualNetwork):
         self.lines.append((node, event, fields))
 
     def error(self) -> float:
-        """Return the largest relative error of an estimate, compared with the value over the rows of all nodes."""
+        """Return the largest relative error of an estimate, compared with the value over the rows
+        of all nodes.
+        """
         rows = np.concatenate([self.parts[name] for name in self.names])
         (exact,) = estimand_of(self.task, rows, HERE).value
         return float(np.abs(self.estimates() / exact - 1.0).max())

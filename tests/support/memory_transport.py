@@ -21,10 +21,11 @@ class MemoryNetwork:
         return self.transports[name]
 
     def detach(self, name: str, flush: bool = False) -> None:
-        """Remove a transport as a crash does: its handler is called no more, and the other ends are disconnected.
+        """Remove a transport as a crash does: its handler is called no more, and the other ends are
+        disconnected.
 
-        Messages in flight are lost, as when a machine loses power; with `flush` they still arrive, as when a process is
-        killed and its kernel sends what is in the socket buffers.
+        Messages in flight are lost, as when a machine loses power; with `flush` they still arrive,
+        as when a process is killed and its kernel sends what is in the socket buffers.
         """
         transport = self.transports.pop(name)
         transport.has_crashed = True
@@ -102,7 +103,9 @@ class MemoryLink:
             self.other.schedule(self.other.disconnect, "closed by the other end")
 
     def schedule(self, event: Callable[..., None], *args: str | bytes) -> None:
-        """Let an event happen at this end after the network's delay, and after all events scheduled before it."""
+        """Let an event happen at this end after the network's delay, and after all events scheduled
+        before it.
+        """
         self._in_flight.append(partial(event, *args))
         network = self._transport.network
         network.loop.call_later(network.delay, lambda: self._in_flight.popleft()())

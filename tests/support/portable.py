@@ -1,8 +1,9 @@
-"""Run the tests of numbers as on other processors; whatever differs there is a result that is not pinned.
+"""Run the tests of numbers as on other processors; whatever differs there is a result that is not
+pinned.
 
-Linear algebra (OpenBLAS), numpy's loops and compiled code choose their instructions by the processor, and how they
-share work by the number of cores. Each changes the last digits of floats; no order, sign, choice, digest or printed
-digit may follow from these.
+Linear algebra (OpenBLAS), numpy's loops and compiled code choose their instructions by the
+processor, and how they share work by the number of cores. Each changes the last digits of floats;
+no order, sign, choice, digest or printed digit may follow from these.
 
 Run with: make portable, or python tests/support/portable.py [--only TITLE] [what pytest takes]
 """
@@ -32,7 +33,8 @@ ROOMS = [
     "statistics",
     "theory",
 ]
-# Instructions that numpy chooses at start, of those that this processor has: without them it takes plain loops.
+# Instructions that numpy chooses at start, of those that this processor has: without them it takes
+# plain loops.
 CHOSEN_AT_START: list[str] = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
 
 

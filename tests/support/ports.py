@@ -7,7 +7,8 @@ import os
 import random
 import socket
 
-# Ports are handed out in blocks. A process of tests that has a block keeps a lock: a bound port from `FIRST_LOCK` on.
+# Ports are handed out in blocks. A process of tests that has a block keeps a lock: a bound port
+# from `FIRST_LOCK` on.
 FIRST = 10_000
 BLOCK = 40
 BLOCKS = 500

@@ -1,4 +1,6 @@
-"""Schedules of faults for networks of private sums in virtual time, and networks with a strict policy."""
+"""Schedules of faults for networks of private sums in virtual time, and networks with a strict
+policy.
+"""
 
 from __future__ import annotations
 

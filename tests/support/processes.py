@@ -29,7 +29,9 @@ def gosta(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @contextlib.contextmanager
 def serving(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run a command that serves a page, and return its process and the page's address; Ctrl-C ends it."""
+    """Run a command that serves a page, and return its process and the page's address; Ctrl-C ends
+    it.
+    """
     process = subprocess.Popen([*GOSTA, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -51,7 +53,9 @@ def wait_until(is_reached: Callable[[], bool], describe: Callable[[], object] = 
 
 
 class Processes:
-    """Processes of the nodes in some folders, by the folders' names; what is left of them is killed at the end."""
+    """Processes of the nodes in some folders, by the folders' names; what is left of them is killed
+    at the end.
+    """
 
     def __init__(self, *folders: Path) -> None:
         self.folders = {folder.name: folder for folder in folders}
@@ -90,7 +94,9 @@ class Processes:
     def wait(
         self, condition: Callable[[list[Status]], Any], names: Collection[str] = ()
     ) -> list[Status]:
-        """Return the statuses of these nodes, or of all, once all answer and a condition holds of what they say."""
+        """Return the statuses of these nodes, or of all, once all answer and a condition holds of
+        what they say.
+        """
         found: list[Status] = []
 
         def is_reached() -> bool:

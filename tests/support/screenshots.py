@@ -1,4 +1,6 @@
-"""Make the pictures of docs/how-to/watch.md and live.md in a real browser. Run with: make screenshots"""
+"""Make the pictures of docs/how-to/watch.md and live.md in a real browser. Run with: make
+screenshots
+"""
 
 from __future__ import annotations
 

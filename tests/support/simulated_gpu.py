@@ -1,6 +1,8 @@
-"""Checks of the GPU engine that need a process of their own: python tests/support/simulated_gpu.py CHECK
+"""Checks of the GPU engine that need a process of their own: python tests/support/simulated_gpu.py
+CHECK
 
-All but `assembly` run on numba's simulator of a GPU, with blocks of the schedule so small that it takes seconds.
+All but `assembly` run on numba's simulator of a GPU, with blocks of the schedule so small that it
+takes seconds.
 """
 
 from __future__ import annotations

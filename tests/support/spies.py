@@ -1,4 +1,6 @@
-"""A member of a network of private sums with a valid key, that keeps all that it is sent, and adds up all totals."""
+"""A member of a network of private sums with a valid key, that keeps all that it is sent, and adds
+up all totals.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,9 @@ def refuse_late(peer: SumPeer) -> None:
 
 
 def choose_rosters(peer: SumPeer) -> list[tuple[str, ...]]:
-    """Let a spy choose the participants of epochs that it starts: the last ones of the list, with itself."""
+    """Let a spy choose the participants of epochs that it starts: the last ones of the list, with
+    itself.
+    """
     wanted: list[tuple[str, ...]] = []
     made = peer._next_roster
 

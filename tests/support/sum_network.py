@@ -133,7 +133,9 @@ class SumNetwork(VirtualNetwork):
         return self.peers  # type: ignore[return-value]
 
     def check(self) -> None:
-        """Check that every total is the sum over its participants' rows, bit for bit, and nobody contributed twice."""
+        """Check that every total is the sum over its participants' rows, bit for bit, and nobody
+        contributed twice.
+        """
         reports: dict[tuple[int, str], bytes] = {}
         for name, peer in self.sum_peers.items():
             report = peer.report

@@ -1,4 +1,6 @@
-"""Shared by tests of transports: a handler that records its calls, and a test network for each transport."""
+"""Shared by tests of transports: a handler that records its calls, and a test network for each
+transport.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A network in virtual time: real nodes and journals on the shipped memory transport, with faults and crashes."""
+"""A network in virtual time: real nodes and journals on the shipped memory transport, with faults
+and crashes.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class Crash(BaseException):
 
 
 class Fault(NamedTuple):
-    """A fault: its kind, when (the number of a message or of a write, or a time), at which nodes, for how long."""
+    """A fault: its kind, when (the number of a message or of a write, or a time), at which nodes,
+    for how long.
+    """
 
     kind: str
     at: float
@@ -51,7 +55,9 @@ class Fault(NamedTuple):
 
 
 class MemoryJournal(Journal):
-    """A journal in memory that outlives its node; a write can fail, or be the last thing that a node does."""
+    """A journal in memory that outlives its node; a write can fail, or be the last thing that a
+    node does.
+    """
 
     def __init__(self, **options: Any) -> None:
         self.writes = 0
@@ -78,7 +84,8 @@ class MemoryJournal(Journal):
 class NodeLife:
     """One life of a node, from start to crash: its clock, and the handler of its transport.
 
-    Timers and callbacks after the crash are dropped; an exception `Crash` inside a callback ends the life.
+    Timers and callbacks after the crash are dropped; an exception `Crash` inside a callback ends
+    the life.
     """
 
     def __init__(self, network: VirtualNetwork, name: str) -> None:
@@ -218,9 +225,11 @@ class VirtualNetwork:
         return lambda write: "full" if write in full else crashes.get(write, "")
 
     def _apply_faults(self, sender: str, receiver: str, message: bytes) -> Iterator[float]:
-        """Yield 0 for each copy of a message to send now; then crash the sender if that is on the schedule.
+        """Yield 0 for each copy of a message to send now; then crash the sender if that is on the
+        schedule.
 
-        A late copy is sent over the connection that is open then, which may belong to a later life of either node.
+        A late copy is sent over the connection that is open then, which may belong to a later life
+        of either node.
         """
         for delay in self.fault(sender, receiver, message):
             if delay:
@@ -363,7 +372,8 @@ class VirtualNetwork:
     def check(self) -> None:
         """Check that every visitor exists once, and that both sides have the same exchanges.
 
-        Not so between the time at which a node abandoned an exchange that its partner had completed, and the new epoch.
+        Not so between the time at which a node abandoned an exchange that its partner had
+        completed, and the new epoch.
         """
         for name, node in self.nodes.items():
             Journal.append(self.journals[name], node._unwritten)

@@ -1,4 +1,6 @@
-"""The image of operations/Dockerfile and the sites of operations/compose.yaml, in namespaces instead of Docker."""
+"""The image of operations/Dockerfile and the sites of operations/compose.yaml, in namespaces
+instead of Docker.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ USER = 10001
 
 
 def test_dockerfile() -> None:
-    """The base is pinned, the user has no rights, and only what the image is made of is sent to the builder."""
+    """The base is pinned, the user has no rights, and only what the image is made of is sent to the
+    builder.
+    """
     steps = containers.read_dockerfile(OPERATIONS / "Dockerfile")
     base = next(text.partition("=")[2] for _, name, text in steps if name == "ARG")
     assert re.fullmatch(r"\d+\.\d+\.\d+-slim-\w+", base)
@@ -87,7 +91,9 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 
 def test_three_sites(image: Image, tmp_path: Path) -> None:
-    """They start, agree, are found healthy, take up a request and stop, with the commands of the compose file."""
+    """They start, agree, are found healthy, take up a request and stop, with the commands of the
+    compose file.
+    """
     os.chown(tmp_path, USER, USER)
     init = COMPOSE["services"]["init"]
     made = image.run(init, [*image.form("ENTRYPOINT"), *init["command"]], tmp_path)
@@ -127,7 +133,9 @@ def test_three_sites(image: Image, tmp_path: Path) -> None:
 
 
 def test_a_container_has_no_rights(image: Image, tmp_path: Path) -> None:
-    """It can write to its own folder only, and the image holds neither keys nor other files of the repository."""
+    """It can write to its own folder only, and the image holds neither keys nor other files of the
+    repository.
+    """
     folder = tmp_path / "network" / "node-0"
     folder.mkdir(parents=True)
     os.chown(folder, USER, USER)

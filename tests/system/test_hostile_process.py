@@ -1,4 +1,6 @@
-"""Real processes, TLS and journals: one site of six runs a malicious node with its own key and certificate."""
+"""Real processes, TLS and journals: one site of six runs a malicious node with its own key and
+certificate.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ ATTACKER = "node-2"
 
 
 async def attack(folder: Path, is_enough: Callable[[], bool]) -> None:
-    """Run a malicious node until it is enough, and meanwhile half frames and a client that does not read."""
+    """Run a malicious node until it is enough, and meanwhile half frames and a client that does not
+    read.
+    """
     config, loop = read_node(folder / NODE_FILE), asyncio.get_running_loop()
     files, keyring = load_credentials(folder, config, lambda *_, **__: None)
     journal = Journal(folder / JOURNAL_FILE)
@@ -55,7 +59,9 @@ async def attack(folder: Path, is_enough: Callable[[], bool]) -> None:
 
 
 async def send_half_frames(files: TlsFiles, greeting: Greeting, address: str) -> None:
-    """Greet, send half a frame, a frame that is too long, and many messages without reading the answers."""
+    """Greet, send half a frame, a frame that is too long, and many messages without reading the
+    answers.
+    """
     context, (host, port) = make_context(files, ssl.PROTOCOL_TLS_CLIENT), parse(address)
     context.check_hostname = False
     raw = greeting.encode()

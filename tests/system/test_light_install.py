@@ -1,4 +1,6 @@
-"""The base install, without extras: what works, and the one line that says what to install for the rest."""
+"""The base install, without extras: what works, and the one line that says what to install for the
+rest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The live page in a real browser: a network of processes, a private one, texts that try to inject, keys, themes."""
+"""The live page in a real browser: a network of processes, a private one, texts that try to inject,
+keys, themes.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ def test_a_run_that_nobody_watched_leaves_no_picture(tmp_path: Path) -> None:
     process, _ = start("iris", "-s", "variance", "--plot", str(tmp_path / "run.png"))
     process.send_signal(signal.SIGINT)
     printed, _ = process.communicate(timeout=60)
-    # Python ends by the signal itself if that came while it executed text, such as the fields of a named tuple.
+    # Python ends by the signal itself if that came while it executed text, such as the fields of a
+    # named tuple.
     assert process.returncode in (130, -signal.SIGINT)
     assert printed == ""
     assert not (tmp_path / "run.png").exists()

@@ -1,4 +1,6 @@
-"""Real processes, sockets, TLS and journals: from `init` to a verified network, also when nodes are killed."""
+"""Real processes, sockets, TLS and journals: from `init` to a verified network, also when nodes are
+killed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Operations: metrics, alerts and dashboard, service manager, container, log rotation, epochs on request."""
+"""Operations: metrics, alerts and dashboard, service manager, container, log rotation, epochs on
+request.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,9 @@ def test_every_metric_is_documented(rows: Processes) -> None:
 
 
 def check_expression(text: str, known_labels: dict[str | None, set[str]]) -> list[VectorSelector]:
-    """Parse an expression as Prometheus does; check that its metrics and labels exist, and return its selectors."""
+    """Parse an expression as Prometheus does; check that its metrics and labels exist, and return
+    its selectors.
+    """
     selectors: list[VectorSelector] = []
     expression = promql_parser.parse(text)
     promql_parser.walk(
@@ -275,7 +279,9 @@ def test_an_epoch_on_request(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One node starts it, all follow, and all show the reason; of private sums there is a new result."""
+    """One node starts it, all follow, and all show the reason; of private sums there is a new
+    result.
+    """
     networks = [(rows, network_of(rows), "node-0"), (rows, rows.folders["node-2"], "node-2")]
     for processes, folder, origin in [*networks, (sums, network_of(sums), "node-0")]:
         (before,) = {
@@ -298,7 +304,9 @@ def test_an_epoch_on_request(
 
 
 def test_requests_for_epochs_that_are_refused(tmp_path: Path) -> None:
-    """Too many at once, without neighbours, with withdrawn rows and on a full disk; other files count for nothing."""
+    """Too many at once, without neighbours, with withdrawn rows and on a full disk; other files
+    count for nothing.
+    """
     network = VirtualNetwork([np.ones((3, 1)), np.ones((3, 1))], [(0, 1)])
     (tmp_path / REQUEST_FILE).write_text("0" * 16)
     watcher = RequestWatcher(network.nodes["node-0"], tmp_path, lambda *_, **__: None)
@@ -360,7 +368,9 @@ def test_requests_for_epochs_without_a_running_node(
 
 @pytest.mark.parametrize("address", ["notify", "@gosta-test-{pid}"])
 def test_service_manager_is_told(address: str, stopped: Path, tmp_path: Path) -> None:
-    """READY when the node listens, WATCHDOG every second from its event loop, STOPPING; a hung node sends nothing."""
+    """READY when the node listens, WATCHDOG every second from its event loop, STOPPING; a hung node
+    sends nothing.
+    """
     folder = stopped / "node-0"
     is_abstract, text = address.startswith("@"), address.format(pid=os.getpid())
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -431,7 +441,9 @@ def test_logs_are_rotated_also_after_the_supervisor_was_killed(stopped: Path) ->
 
 
 def test_no_line_is_lost_when_a_log_is_rotated(tmp_path: Path) -> None:
-    """What goes to the standard output and error meanwhile, numbered, is there without a gap up to the last."""
+    """What goes to the standard output and error meanwhile, numbered, is there without a gap up to
+    the last.
+    """
     code = f"""
         import sys
         from pathlib import Path

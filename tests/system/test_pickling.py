@@ -1,4 +1,6 @@
-"""Graphs, statistics, protocols, data and results in other processes: pools of spawned processes and joblib."""
+"""Graphs, statistics, protocols, data and results in other processes: pools of spawned processes
+and joblib.
+"""
 
 from __future__ import annotations
 

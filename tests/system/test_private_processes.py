@@ -1,4 +1,6 @@
-"""Private sums in real processes, over mutual TLS: sites that leave, policies that go, journals that are put back."""
+"""Private sums in real processes, over mutual TLS: sites that leave, policies that go, journals
+that are put back.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def copy(net: Path, folder: Path) -> Path:
 
 
 def needs_agreement(status: Status, name: str) -> bool:
-    """Return whether a node shows no result until its site agrees to sums without a site that is gone."""
+    """Return whether a node shows no result until its site agrees to sums without a site that is
+    gone.
+    """
     needed = status.sums.needed_agreements if status.sums else ()
     return (status.state, needed) == ("suppressed", (name,))
 
@@ -139,7 +143,9 @@ def test_an_older_copy_of_a_journal_is_refused(net: Path, tmp_path: Path) -> Non
 
 
 def test_one_member_does_not_spend_the_others_budget(tmp_path: Path) -> None:
-    """An epoch is requested again and again: the rows are the same, and so is the noise, which is paid once."""
+    """An epoch is requested again and again: the rows are the same, and so is the noise, which is
+    paid once.
+    """
     folder = make(tmp_path / "net", "--epsilon", "1", "--bins", "16")
     with Processes(*(folder / name for name in NAMES)) as processes:
         processes.start(*NAMES)

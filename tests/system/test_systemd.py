@@ -1,4 +1,6 @@
-"""The unit of operations/ under a real systemd: the first process of a namespace, on an overlay of this root."""
+"""The unit of operations/ under a real systemd: the first process of a namespace, on an overlay of
+this root.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "operations" / "gosta-node@.service"
 SYSTEMD = Path("/lib/systemd/systemd")
 NODES = ["gosta-node@node-0", "gosta-node@node-1", "gosta-node@node-2"]
-# Arguments: a folder, the prefix of Python, its packages, the source, the unit, a name for a control group.
+# Arguments: a folder, the prefix of Python, its packages, the source, the unit, a name for a
+# control group.
 SETUP = r"""
 set -e
 base=$1 root=$1/root
@@ -161,7 +164,9 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def test_nodes_as_services(machine: Machine) -> None:
-    """They run with all restrictions of the unit; one that hangs is restarted, one whose files are wrong is not."""
+    """They run with all restrictions of the unit; one that hangs is restarted, one whose files are
+    wrong is not.
+    """
     started = machine.run("systemctl", "start", *NODES)
     assert started.returncode == 0, machine.run("journalctl", "--no-pager").stdout
     wait_until(

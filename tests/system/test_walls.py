@@ -214,7 +214,9 @@ def test_links_through_a_forwarder_are_as_others(
 def test_a_forwarder_that_records_everything_reads_nothing(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All bytes that it copies are records of TLS between the two ends; of what they say, it has no byte."""
+    """All bytes that it copies are records of TLS between the two ends; of what they say, it has no
+    byte.
+    """
     seen: dict[Copier, bytes] = {}
     original = Copier.data_received
 
@@ -255,7 +257,9 @@ def check_records(stream: bytes) -> None:
 
 
 class Liar(Forwarder):
-    """A member that does not forward, but speaks TLS itself with one of the two, in the name of the other."""
+    """A member that does not forward, but speaks TLS itself with one of the two, in the name of the
+    other.
+    """
 
     # of a client and of a server, with its own certificate
     contexts: tuple[ssl.SSLContext, ssl.SSLContext]
@@ -513,7 +517,9 @@ async def stays(condition: Callable[[], bool]) -> bool:
 def test_what_is_sent_too_early_or_never_ends_a_pair(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A member that answers PAIRED wrongly, or not, costs the other one a moment; nothing is left at the forwarder."""
+    """A member that answers PAIRED wrongly, or not, costs the other one a moment; nothing is left
+    at the forwarder.
+    """
     monkeypatch.setattr(forwarding, "SWITCH_SECONDS", 0.2)
 
     async def body(sites: Sites) -> None:
@@ -832,7 +838,9 @@ PROXIED = {"HTTPS_PROXY": "http://site:secret@10.78.0.1:3128"}
 
 
 class WalledProcesses:
-    """Processes in namespaces: an open site, one inside a router, two that dial out only, one behind a proxy."""
+    """Processes in namespaces: an open site, one inside a router, two that dial out only, one
+    behind a proxy.
+    """
 
     def __init__(self, spaces: Namespaces, network: Path) -> None:
         self.spaces, self.network = spaces, network
@@ -980,7 +988,9 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
 
 
 def check_recorded(net: Path) -> None:
-    """Check that forwarders saw nothing but TLS: no row, no word of a message, no name but in the first hello."""
+    """Check that forwarders saw nothing but TLS: no row, no word of a message, no name but in the
+    first hello.
+    """
     streams = [path.read_bytes() for path in net.glob("record-*")]
     assert len(streams) >= 6  # two for each of three edges
     numbers = np.loadtxt(net / "node-2" / "data.csv", delimiter=",", skiprows=1).ravel()
@@ -996,7 +1006,9 @@ def check_recorded(net: Path) -> None:
 
 @pytest.mark.parametrize("is_private", [False, True], ids=["rows", "private sums"])
 def test_a_site_whose_only_way_is_a_forwarder(tmp_path: Path, is_private: bool) -> None:
-    """On a path of three, two of them only dial out: all that the last one says and hears goes through a forwarder."""
+    """On a path of three, two of them only dial out: all that the last one says and hears goes
+    through a forwarder.
+    """
     (tmp_path / "path.txt").write_text("0 1\n1 2\n")
     net, first = tmp_path / "net", ports.free(6)
     more = ("--private", "--bins", 16) if is_private else ("--exchanges-per-second", 50)
