@@ -269,7 +269,7 @@ class Private:
     def settings(self) -> PrivateSettings | None:
         """Return the settings of private sums, in which strata may lack their values.
 
-        None without --private.
+        Without --private there are none.
         """
         from gosta.private.settings import PrivateSettings
 
@@ -333,7 +333,7 @@ def check_writable(name: str, file: Path) -> None:
 def check_picture(name: str, file: Path | None) -> None:
     """Reject a picture's path that cannot be written or whose ending is not a known format.
 
-    None is no picture.
+    With None there is no picture.
     """
     if file is None:
         return
@@ -413,7 +413,7 @@ def _strata(text: str) -> list[tuple[str, tuple[str, ...]]]:
 def confirm(question: str, yes: bool) -> None:
     """Ask a question at the terminal, unless it is answered already.
 
-    Raise `InputError` unless the answer is yes.
+    Any answer but yes raises `InputError`.
     """
     if yes:
         return

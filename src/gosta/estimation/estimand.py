@@ -94,7 +94,7 @@ class ValueFunction:
         return final_values(statistic, means, self.options, n)
 
     def gradients(self, means: Floats) -> Floats:
-        """Return the derivatives of values with respect to means, at each row of means: r × p × k."""
+        """Return the derivatives of values by means, at each row of means: r × p × k."""
         return gradients(self.values, means)
 
     def spread(self, means: Floats) -> tuple[Floats, Spread]:
@@ -231,7 +231,7 @@ class Estimand:
     def fingerprint(self) -> str:
         """Digest of the functions of the statistic.
 
-        Empty where they depend on something that cannot be hashed.
+        It is empty where they depend on something that cannot be hashed.
         """
         functions: list[Any] = []
         for estimand in self.parts:
@@ -244,7 +244,7 @@ class Estimand:
     def parts(self) -> tuple[Estimand, ...]:
         """The estimand of each of several statistics, over its own numbers of the rows.
 
-        Of one statistic, itself.
+        For one statistic, it is the estimand itself.
         """
         if not isinstance(self.statistic, JointStatistic):
             return (self,)
@@ -276,9 +276,9 @@ class Estimand:
 
     @property
     def no_intervals(self) -> tuple[str, ...]:
-        """Of each of several statistics, why nodes can compute no interval.
+        """Why nodes can compute no interval, for each of several statistics.
 
-        Empty text: they can.
+        The text is empty where they can.
         """
         statistic = self.statistic
         return (
@@ -342,9 +342,9 @@ class Estimand:
 
     @cached_property
     def mean_bounds(self) -> Floats:
-        """Lowest and highest possible value of each mean that nodes estimate.
+        """Lowest and highest possible value of each mean that nodes estimate: means × 2.
 
-        Infinite where unknown: means × 2.
+        They are infinite where unknown.
         """
         if len(self.parts) > 1:
             return np.vstack([part.mean_bounds for part in self.parts])
@@ -428,7 +428,7 @@ class Estimand:
     def mean_row(self) -> Floats:
         """Mean of the rows, about which a node takes moments at first.
 
-        Empty where the statistic needs no offset.
+        It is empty where the statistic needs no offset.
         """
         has_offset = (
             self.statistic.moments is not None and self.statistic.moments.shifted is not None
@@ -512,7 +512,7 @@ class Estimand:
     def pooled_intervals(self) -> list[tuple[float, float]]:
         """Return the interval of each value computed from all rows in one place.
 
-        NaN where there is none.
+        Its ends are NaN where there is none.
         """
         assert self.level is not None
         low, high, _ = self.value_function.intervals(self.means, self.level)
@@ -521,7 +521,7 @@ class Estimand:
     def scatter(self, slopes: Floats) -> float:
         """Return the mean over all pairs of the squared deviation of kernel values times slopes.
 
-        Cached.
+        Results are cached.
         """
         key = slopes.tobytes()
         if key not in self._scatters:
@@ -583,9 +583,9 @@ def _with_samples_of_parts(estimand: Estimand) -> JointStatistic:
 
 
 def kernel_ranges(estimand: Estimand) -> Floats:
-    """Return the lowest and highest possible mean of each kernel value.
+    """Return the lowest and highest possible mean of each kernel value: values × 2.
 
-    Infinite where unknown: values × 2.
+    They are infinite where unknown.
     """
     if len(estimand.parts) > 1:
         return np.vstack([kernel_ranges(part) for part in estimand.parts])
@@ -635,7 +635,7 @@ def payload_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
 def fingerprint_or_empty(*parts: Any) -> str:
     """Return a digest of functions and numbers.
 
-    Empty where they depend on something that cannot be hashed.
+    It is empty where they depend on something that cannot be hashed.
     """
     try:
         return compiler.fingerprint(*parts)[:16]

@@ -203,7 +203,7 @@ class LocalRows:
 def max_recent_homes(rows: int) -> int:
     """Return the number of homes that a node keeps apart.
 
-    One row is one of many, as a rule, and keeps to a few.
+    A node with one row keeps only a few apart: as a rule, it is one of many.
     """
     return RECENT_HOMES_PER_ROW if rows == 1 else max(MIN_RECENT_HOMES, RECENT_HOMES_PER_ROW * rows)
 
@@ -227,7 +227,7 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
 
 
 def states_from(protocol: Protocol, values: Floats) -> Floats:
-    """Return the first states that a protocol makes from an array of start values: shape × fields."""
+    """Return the first states that a protocol makes from start values: their shape × fields."""
     try:
         states = np.stack(np.broadcast_arrays(values, *protocol.init(values))[1:], axis=-1).astype(
             np.float64
@@ -347,8 +347,8 @@ class Estimator:
     def _told(self, neighbour: str, tick: float) -> tuple[float, ...]:
         """Return the numbers that the node tells a neighbour of its states.
 
-        Where a tree grows, both what it tells a parent and what it tells a child: only afterwards
-        it is known which of them the neighbour is.
+        Where a tree grows, these are both what it tells a parent and what it tells a child: only
+        afterwards it is known which of them the neighbour is.
         """
         protocol, states, trees = self.protocol, self.states, [self.tree(neighbour)]
         if self.growing is not None:
@@ -444,7 +444,7 @@ class Estimator:
     def _take_place(
         self, growing: GrowingTree, neighbour: str, payload: tuple[float, ...]
     ) -> tuple[tuple[float, ...], float]:
-        """Find out the role of a neighbour in the tree; return what it told that role, and the role.
+        """Find out the role of a neighbour in the tree; return what it told it, and the role.
 
         A new parent has counted nothing of this node, or what it had counted when it was the parent
         before.
@@ -463,7 +463,7 @@ class Estimator:
     ) -> None:
         """Keep what has passed over an edge of the tree.
 
-        Subtract what was counted of a neighbour that was a child.
+        What was counted of a neighbour that is no child any more is subtracted.
         """
         if role < 0.0:
             before = growing.received.get(neighbour, (0.0,) * len(told))
@@ -564,13 +564,13 @@ class Estimator:
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether all rows of known nodes are in the estimates once, as far as the node can tell."""
+        """Whether all rows of known nodes are in the estimates, as far as the node can tell."""
         return self.growing is None or abs(self.row_count - self.known_rows) < 0.5
 
     def _fresh(self) -> list[float]:
-        """Return own rows × visitor.
+        """Return the kernel mean of own rows × visitor.
 
-        Visitor × visitor where the node holds two, which have one row each.
+        Where the node holds two visitors, which have one row each, it is that of the visitors.
         """
         if self.protocol.visitors == 1:
             return self.rows.mean_with(self.visitors[0])

@@ -183,7 +183,7 @@ def assign_alike(
 def _column(data: Data) -> Floats:
     """Return the numbers of the column `by`.
 
-    The positions of its values in their order where it holds text.
+    Where it holds text, they are the positions of its values in their order.
     """
     assert data.by is not None
     try:

@@ -86,17 +86,14 @@ class Setting:
         return self.mean_count + self.protocol.counts_rows
 
     def means(self, readings: Floats) -> Floats:
-        """Convert what nodes read from their states, ...
-
-        × states, to the means that they estimate.
-        """
+        """Convert what nodes read, ... × states, to the means that they estimate."""
         return means_of(readings) if self.protocol.counts_rows else readings
 
     @cached_property
     def offset(self) -> Floats:
-        """Offset of the moments, which all nodes know in a simulation: the lowest mean of a node.
+        """Offset of the moments: the lowest mean of a node, which all know in a simulation.
 
-        Else empty.
+        It is empty where nodes average no moments.
         """
         if not self.protocol.averages_moments or not len(self.estimand.mean_row):
             return np.zeros(0)
@@ -107,7 +104,7 @@ class Setting:
     def parents(self) -> Integers:
         """Parent of each node in the spanning tree that sums are passed on along.
 
-        Empty where there is none.
+        It is empty where there is none.
         """
         if not self.gossip.uses_tree:
             return np.zeros(0, dtype=np.int64)
@@ -192,9 +189,9 @@ def kernel_means(statistic: Statistic, moments: Floats) -> Floats:
 def protocol_for(
     protocol: str | AnyProtocol, statistic: Statistic, has_interval: bool, has_tables: bool
 ) -> AnyProtocol:
-    """Return the protocol, or its variant for moments or tables.
+    """Return the protocol, or its rule for moments or tables.
 
-    Raise `InputError` where it cannot be used.
+    A protocol that cannot be used raises `InputError`.
     """
     statistic.require_mean()
     chosen = find_protocol(protocol)

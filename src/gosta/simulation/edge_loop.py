@@ -191,7 +191,7 @@ def draw_wide(stream: Words, bound: Any, threshold: Any, numbers: Integers) -> N
 def draw_places(stream: Words, network: Any, numbers: Integers) -> None:
     """Draw numbers of edges by their weights.
 
-    Of a tree, numbers of children, or n + the number of any pair.
+    With a tree, they are numbers of children, or n + the number of any pair.
     """
     state = stream[STATE]
     state_low = stream[STATE_LOW]
@@ -223,7 +223,7 @@ def draw_runs(
 ) -> None:
     """Draw edges of some runs from draw `first` on, runs × draws × 2.
 
-    And their shares, if these differ.
+    Their shares are looked up if these differ.
     """
     numbers = np.empty(PIECE, dtype=np.int64)
     for k in range(len(runs)):

@@ -168,7 +168,7 @@ class Runner:
     def run(self, patience: float) -> Trace:
         """Advance all runs to the last checkpoint, or until their nodes stop.
 
-        Raise `Interrupted` on Ctrl-C.
+        On Ctrl-C, raise `Interrupted`.
         """
         info, start = self.info, time.perf_counter()
         left = info.runs * int(self.checkpoints[-1]) - int(self.reached.sum())
@@ -262,7 +262,7 @@ class Runner:
         return (int(stops[count - 1]), count) if count else (min(furthest, int(stops[0])), 0)
 
     def _evaluate(self, runs: Integers, stops: Integers, readings: Readings) -> None:
-        """Store estimates and errors of runs at some iterations, and note which runs have stopped."""
+        """Store estimates and errors of runs at some iterations; note which runs have stopped."""
         if not len(stops):
             return
         read = readings()
@@ -474,9 +474,9 @@ class ErrorSummary:
         self.of(np.zeros((0, *self._target.shape)))
 
     def of(self, values: Floats) -> Floats:
-        """Return mean, standard deviation and median over nodes of the errors of values, ...
+        """Return mean, standard deviation and median over nodes of the errors of values.
 
-        × nodes × values.
+        `values` are ... × nodes × values.
         """
         out = np.empty((*values.shape[:-2], 3))
         flat = np.ascontiguousarray(values).reshape(-1, *values.shape[-2:])

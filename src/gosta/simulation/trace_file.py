@@ -166,7 +166,7 @@ def with_protocol(setting: Setting, protocol: AnyProtocol, missing: Missing) -> 
 def protocol_fingerprint(protocol: AnyProtocol) -> str:
     """Return a digest of a protocol's functions.
 
-    Empty where it depends on what cannot be hashed.
+    It is empty where they depend on something that cannot be hashed.
     """
     if isinstance(protocol, CollectingProtocol):
         return compiler.fingerprint(Path(protocol.file).read_text(encoding="utf-8"))[:16]

@@ -47,7 +47,7 @@ def plot_errors(
 ) -> Any:
     """Draw the error curves of traces of one problem into an axes, by default of a new figure.
 
-    Return the axes.
+    The function returns the axes.
     """
     trace, info, curves = traces[0], traces[0].info, [error_curve(each, against) for each in traces]
     ax = new_figure(*SIZE).add_subplot() if ax is None else ax
@@ -146,7 +146,7 @@ def reason_not_to_draw(trace: Trace) -> str:
 def draw_estimates(ax: Any, view: NetworkView, deviations: Floats) -> Any:
     """Draw the network with nodes coloured by their deviations from the exact value.
 
-    Return the nodes.
+    The function returns the nodes.
     """
     # Logarithmic on both sides, so that a tenth of an error can be told from the error, and linear
     # in the middle.
@@ -215,7 +215,7 @@ def curve_title(runs: int) -> str:
 def overview(traces: Sequence[Trace], labels: Sequence[str], against: Axis = "iterations") -> Any:
     """Draw the network of the first trace before and after, and the error curves of all.
 
-    Return the curves' axes.
+    The function returns the curves' axes.
     """
     trace, view = traces[0], NetworkView(traces[0])
     setting, runs = trace.setting, trace.info.runs

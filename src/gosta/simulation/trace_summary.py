@@ -109,7 +109,7 @@ def trace_record(trace: Trace) -> Record:
 def _value_besides_target(trace: Trace) -> float | list[float] | None:
     """Return the value of the statistic where it is not the mean of what each node estimates.
 
-    None where it is that mean, or undefined.
+    It is None where it is that mean, or undefined.
     """
     try:
         value = trace.setting.estimand.value
@@ -188,7 +188,7 @@ def _finite(value: float) -> float | None:
 def _widening(ends: Sequence[float | None], all_rows: Sequence[float | None]) -> float | None:
     """Return how many times wider the nodes' intervals are than the one of all rows.
 
-    None where one of them has no width.
+    It is None where one of them has no width.
     """
     if None in ends or None in all_rows or ends[0] == ends[1] or all_rows[0] == all_rows[1]:
         return None

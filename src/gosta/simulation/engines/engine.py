@@ -79,12 +79,12 @@ class Engine(typing.Protocol[State]):
         """Return a batch of runs at iteration 0, each node with its own rows as visitor."""
 
     def advance(self, batch: Batch[State], iteration: int, stops: Integers = NO_STOPS) -> Readings:
-        """Advance the active runs of a batch to an iteration, and read states at `stops` on the way."""
+        """Advance the active runs of a batch to an iteration; read states at `stops` on the way."""
 
     def snapshot(self, batch: Batch[State]) -> Snapshot:
         """Return arrays with a leading run axis from which `restore` continues.
 
-        Empty: the engine cannot continue.
+        There are none if the engine cannot continue.
         """
 
     def restore(

@@ -14,8 +14,7 @@ from gosta.errors import InputError
 from gosta.estimation.setting import Setting
 from gosta.graphs.edges import Edges
 from gosta.protocols import Protocol
-from gosta.protocols.protocol import MEET_INPUTS
-from gosta.protocols.trial import ALLOWED
+from gosta.protocols.protocol import ALLOWED, MEET_INPUTS
 from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
 from gosta.simulation.edges import STREAM_SIZE, EdgeDrawer

@@ -88,7 +88,7 @@ class Edges:
     ) -> tuple[Any, Any]:
         """Draw some blocks of edges of each run, from block `first` on.
 
-        Return edges and shares, runs × draws.
+        Edges and shares are returned as runs × draws.
         """
         edges, shares = buffer[0][: len(runs) * count], buffer[1][: len(runs) * count]
         arguments = self._entropy, runs, first, self._jumps, *self._network, edges, shares
@@ -128,7 +128,7 @@ class DrawnAhead:
     def covering(self, runs: Integers, draw: int, last: int) -> Drawn:
         """Return edges of some runs with a given draw among them.
 
-        `last` draws will be needed soon.
+        The draws up to `last` will be needed soon.
         """
         if self._runs != tuple(runs.tolist()):
             self._choose(runs)

@@ -243,8 +243,8 @@ def copy_fixed(source, target):
     ) -> None:
         """Start the next exchanges of each run.
 
-        `end` is the number of the first edge, the number of exchanges, the iteration, and the options
-        and counts that the loops take.
+        `end` is the number of the first edge, the number of exchanges, the iteration, and the
+        options and counts that the loops take.
         """
         if self.has_blocks:
             all_runs = self._module.advance_side_by_side

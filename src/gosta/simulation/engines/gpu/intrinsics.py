@@ -92,7 +92,7 @@ def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # n
 def take(counter, is_taking):
     """Return the numbers of a counter from its value on, one for each thread that takes.
 
-    All of a warp call this.
+    All threads of a warp call this.
     """
     takers = cuda.ballot_sync(ALL_LANES, is_taking)
     lane, first = cuda.laneid, cuda.ffs(takers) - 1

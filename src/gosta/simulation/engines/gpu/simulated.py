@@ -29,7 +29,7 @@ __all__ = [
 class _Allocations(dict[Any, Any]):
     """The shared arrays of a block.
 
-    Threads that ask for one while another makes it wait, as numba's own do not.
+    Threads that ask for an array wait while another thread makes it; with numba's own they do not.
     """
 
     def __init__(self) -> None:
