@@ -33,26 +33,27 @@ def check(
 
     if report is not None:
         options.check_writable("report", report)
-    found = check(folder)
+    findings = check(folder)
     if report is not None:
-        report.write_text(_report(folder.resolve().name, found), encoding="utf-8")
-    for one in found:
+        report.write_text(_report(folder.resolve().name, findings), encoding="utf-8")
+    for finding in findings:
         if as_json:
-            print(json.dumps(one._asdict()))
+            print(json.dumps(finding._asdict()))
             continue
-        print(f"{one.level:7}  {terminal.printable(one.check)}: {terminal.printable(one.text)}")
-        for more in filter(None, (one.detail, one.hint)):
+        text = f"{finding.check}: {finding.text}"
+        print(f"{finding.level:7}  {terminal.printable(text)}")
+        for more in filter(None, (finding.detail, finding.hint)):
             print(f"         {terminal.printable(more)}")
-    if any(one.level == "error" for one in found):
+    if any(finding.level == "error" for finding in findings):
         raise typer.Exit(1)
 
 
-def _report(name: str, found: Sequence[Finding]) -> str:
+def _report(name: str, findings: Sequence[Finding]) -> str:
     """Return the findings without their details, which may hold values."""
     lines = [
         f"gosta check of {name}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; it holds no value of the "
         "data",
         "",
     ]
-    lines += [f"{one.level:7}  {one.check}: {one.text}" for one in found]
+    lines += [f"{each.level:7}  {each.check}: {each.text}" for each in findings]
     return "\n".join([*lines, ""])

@@ -99,8 +99,8 @@ class Addresses:
     host: Annotated[
         list[str] | None,
         "Host where neighbours reach the nodes, or outbound: the node only dials out. Given once, "
-        "or once for each "
-        "node; default 127.0.0.1. Unless it is on loopback, a node listens on all interfaces.",
+        "or once for each node; default 127.0.0.1. Unless it is on loopback, a node listens on all "
+        "interfaces.",
     ] = None
     port: Annotated[
         int,
@@ -130,8 +130,7 @@ def init(
     data: Annotated[
         str | None,
         "A name from 'gosta datasets', or a file whose rows are distributed to the nodes. Without "
-        "it, each "
-        "site provides a file of its own.",
+        "it, each site provides a file of its own.",
     ] = None,
     enrol: Annotated[
         bool, "Make no nodes, but an invitation: each site makes its key itself and enrols."
@@ -293,9 +292,9 @@ def agree(
     from gosta.net.deploy.leaving import find_nodes, strangers
 
     check_sites(sites)
-    found = find_nodes(folder)
-    nodes = found.nodes
-    print(*map(found.consequence, sites), "There is no way back.", sep="\n")
+    agreeing = find_nodes(folder)
+    nodes = agreeing.nodes
+    print(*map(agreeing.consequence, sites), "There is no way back.", sep="\n")
     for name in strangers(nodes, sites):
         print(f"note: {name} is in no member list here: it was removed, or its name is another one")
     who = shorten(list(nodes.values()), 6)
@@ -340,11 +339,11 @@ def sign(
     from gosta.net.deploy.authority import Passphrase
     from gosta.net.deploy.network import Network
 
-    found = enrolment.read_requests(folder, requests or [])
-    if found:
-        print(summary.requests_table(Network.read(folder), found))
+    new = enrolment.read_requests(folder, requests or [])
+    if new:
+        print(summary.requests_table(Network.read(folder), new))
         options.confirm("Did each site read out the same fingerprint?", yes)
-    enrolled = enrolment.sign(folder, found, certificate or [], Passphrase(passphrase_file))
+    enrolled = enrolment.sign(folder, new, certificate or [], Passphrase(passphrase_file))
     count = len(enrolled.members.members)
     print(f"{folder}: member list {enrolled.members.serial}, {count} member{'s' * (count > 1)}")
     _print_lines(summary.bundle_steps(folder))

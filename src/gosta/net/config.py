@@ -226,9 +226,9 @@ def _check_task(task: Task) -> None:
     if task.private is not None:
         _check_private(task, task.private)
     else:
-        for one in parse_references(task.statistic):
-            if references.split_reference(one.name) is None:
-                statistics.find(one.name)
+        for reference in parse_references(task.statistic):
+            if references.split_reference(reference.name) is None:
+                statistics.find(reference.name)
         if any(file.name != str(file) for file, _ in references.own_references(task.statistic)):
             where = "the file must be beside node.toml; name no folder"
             raise InputError(f"network.statistic = {task.statistic!r}: {where}")
@@ -363,17 +363,17 @@ def _check_node(config: NodeConfig) -> None:
 
 def _check_format(config: NodeConfig) -> None:
     """Check how the data file is to be read."""
-    given = config.node.format
+    form = config.node.format
     for name, most in {"encoding": MAX_ENCODING_CHARACTERS, "sheet": MAX_SHEET_CHARACTERS}.items():
-        if len(getattr(given, name) or "") > most:
+        if len(getattr(form, name) or "") > most:
             raise InputError(
-                f"node.{name} = {getattr(given, name)[:40]!r}... has more than {most} characters"
+                f"node.{name} = {getattr(form, name)[:40]!r}... has more than {most} characters"
             )
     try:
-        given.check()
+        form.check()
     except InputError as error:
         raise InputError(f"node.{error}") from None
-    for name in given.options() if any(config.network.row_widths) else ():
+    for name in form.options() if any(config.network.row_widths) else ():
         why = "rows of this network are encoded by 'gosta network init --data'; leave it out"
         raise InputError(
             f"node.{name} = {getattr(config.node, name)!r} is for a site's own table; {why}"

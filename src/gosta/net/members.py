@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-MEMBERS_FILE, ACCEPTED_FILE, PROPOSED_FILE = "members.json", "accepted.json", "proposed.json"
+MEMBERS_FILE = "members.json"
+ACCEPTED_FILE = "accepted.json"  # the list that the site's operator accepted
+PROPOSED_FILE = "proposed.json"  # a newer list from a neighbour, which waits to be accepted
 CONFLICT_FILE = "conflict.json"  # another list with the serial number of the accepted one
 LIST_HINT = "ask the coordinator for it again"
 COORDINATOR = "coordinator"  # its name in its certificate; no node has this name
@@ -118,7 +120,7 @@ class MemberList(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
     @functools.cached_property
     def keys(self) -> Mapping[str, bytes]:
         """The public key of each member."""
-        return {one.name: bytes.fromhex(one.key) for one in self.members}
+        return {member.name: bytes.fromhex(member.key) for member in self.members}
 
 
 class SignedList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -136,7 +138,7 @@ class Keyring:
         self, key: Ed25519PrivateKey | None, members: MemberList
     ) -> None:  # None: it only verifies
         self.list, self.serial, self._key = members, members.serial, key
-        self.members: Mapping[str, int] = {one.name: one.rows for one in members.members}
+        self.members: Mapping[str, int] = {each.name: each.rows for each in members.members}
         self.keys = members.keys
         self.digest = hashlib.sha256(repr(sorted(self.keys.items())).encode()).hexdigest()[:16]
         self.list_digest = digest_of(members)
@@ -262,7 +264,8 @@ def _check(signed: SignedList) -> None:
 
 def check_list(members: MemberList) -> None:
     """Raise `InputError` for invalid names, repeated or revoked keys, and unprintable texts."""
-    names, keys = [one.name for one in members.members], [one.key for one in members.members]
+    names = [member.name for member in members.members]
+    keys = [member.key for member in members.members]
     for name in names:
         if not NAME_PATTERN.fullmatch(name) or name == COORDINATOR:
             raise InputError(
@@ -272,10 +275,10 @@ def check_list(members: MemberList) -> None:
         value, count = Counter(values).most_common(1)[0]
         if count > 1:
             raise InputError(f"{count} members have the {what} {value}; each needs its own")
-    for one in members.members:
-        if one.key in members.revoked:
+    for member in members.members:
+        if member.key in members.revoked:
             raise InputError(
-                f"the key of member {one.name} is revoked; it needs a new one: gosta node request"
+                f"the key of member {member.name} is revoked; it needs a new one: gosta node request"
             )
     for text in (text for pair in members.policy.items() for text in pair):
         if not text.isprintable():
@@ -303,13 +306,13 @@ def read_keyring(folder: Path, name: str, network: str) -> Keyring:
             f"{folder / MEMBERS_FILE} was not accepted yet; see it and do so: gosta node accept "
             f"{folder}"
         )
-    own = members.keys.get(name)
-    if own is None:
+    listed_key = members.keys.get(name)
+    if listed_key is None:
         raise InputError(
             f"{folder / MEMBERS_FILE} does not list {name}: it is not a member, or its name was "
             "changed"
         )
-    if own != key.public_key().public_bytes_raw():
+    if listed_key != key.public_key().public_bytes_raw():
         raise InputError(
             f"{folder / 'key.pem'} is not the key of {name} in {MEMBERS_FILE}; the two must be of "
             "one bundle"

@@ -169,8 +169,8 @@ def verdict_to_join(policy: Policy, subject: Subject, history: Sequence[Past], n
         )
     if not {"private", "noisy"} & set(policy.modes):
         return "private mode is not allowed"
-    if found := _forbidden_names(policy, subject):
-        return found
+    if forbidden := _forbidden_names(policy, subject):
+        return forbidden
     if subject.bins > policy.max_bins:
         return f"{subject.bins} bins, {policy.max_bins} allowed"
     counted = subject.rows if subject.people is None else subject.people
@@ -212,10 +212,8 @@ def over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> st
     if not subject.spent:  # no noise, which `modes` decides about, or nothing new to pay
         return ""
     before = [past.spent for past in history if past.spent is not None]
-    spent, after = (
-        total_epsilon(releases, policy.delta_budget)
-        for releases in (before, [*before, *subject.spent])
-    )
+    spent = total_epsilon(before, policy.delta_budget)
+    after = total_epsilon([*before, *subject.spent], policy.delta_budget)
     if after <= policy.epsilon_budget * (1 + 1e-9):
         return ""
     return (

@@ -146,7 +146,7 @@ class Authority:
 
 def make(
     network: str,
-    own: Path | None = None,
+    source: Path | None = None,
     passphrase: Passphrase | None = None,
     encrypt: bool = False,
 ) -> Authority:
@@ -154,16 +154,17 @@ def make(
 
     The folder has its cert.pem and, unless the key is elsewhere, its key.pem.
     """
-    given, secret = passphrase or Passphrase(), None
-    if own is None:
+    passphrase = passphrase or Passphrase()
+    secret = None
+    if source is None:
         signer = certificates.make_authority(network)
     else:
-        signer, is_encrypted = _read_pair(own, given)
+        signer, is_encrypted = _read_pair(source, passphrase)
         encrypt = encrypt or is_encrypted
     if encrypt:
-        secret = given.read(repeat=True)
+        secret = passphrase.read(repeat=True)
     key = certificates.make_key()
-    made = Authority(network, signer, (_one(signer.cert),), Pair(key, b""), passphrase=secret)
+    made = Authority(network, signer, (_first(signer.cert),), Pair(key, b""), passphrase=secret)
     return _certify_coordinator(made) if made.is_here else made
 
 
@@ -191,37 +192,37 @@ def write(folder: Path, authority: Authority) -> None:
 
 def read(folder: Path, network: str, passphrase: Passphrase | None = None) -> Authority:
     """Read the authority of a network; one of an earlier version gets a coordinator."""
-    inside, given = folder / FOLDER, passphrase or Passphrase()
-    signer, is_encrypted = _read_pair(inside, given)
-    trusted: tuple[bytes, ...] = (_one(signer.cert),)
+    inside = folder / FOLDER
+    passphrase = passphrase or Passphrase()
+    signer, is_encrypted = _read_pair(inside, passphrase)
+    trusted: tuple[bytes, ...] = (_first(signer.cert),)
     if (inside / TRUSTED_FILE).exists():
         trusted = split((inside / TRUSTED_FILE).read_bytes())
-    following = _read_pair(inside / NEXT, given)[0] if (inside / NEXT).is_dir() else None
+    following = _read_pair(inside / NEXT, passphrase)[0] if (inside / NEXT).is_dir() else None
     if (inside / COORDINATOR_KEY).exists():
         pem = (inside / COORDINATOR_KEY).read_bytes()
         is_encrypted = is_encrypted or certificates.is_encrypted(pem)
         key = certificates.load_ed25519(
-            pem, given.read() if certificates.is_encrypted(pem) else None
+            pem, passphrase.read() if certificates.is_encrypted(pem) else None
         )
-        cert = (
-            (inside / COORDINATOR_CERT).read_bytes()
-            if (inside / COORDINATOR_CERT).exists()
-            else b""
-        )
+        file = inside / COORDINATOR_CERT
+        cert = file.read_bytes() if file.exists() else b""
         coordinator = Pair(certificates.to_pem(key), cert)
     else:
         coordinator = Pair(certificates.make_key(), b"")
-    secret = given.read() if is_encrypted else None
-    found = Authority(network, signer, trusted, coordinator, following, secret)
-    return _certify_coordinator(found) if found.is_here and not coordinator.cert else found
+    secret = passphrase.read() if is_encrypted else None
+    authority = Authority(network, signer, trusted, coordinator, following, secret)
+    if authority.is_here and not coordinator.cert:
+        return _certify_coordinator(authority)
+    return authority
 
 
 def rotate(
-    authority: Authority, own: Path | None = None, passphrase: Passphrase | None = None
+    authority: Authority, source: Path | None = None, passphrase: Passphrase | None = None
 ) -> tuple[int, Authority]:
     """Do the next of the three steps that replace the authority.
 
-    Returns its number and the changed authority. `own` is the folder of the new authority, in the
+    Returns its number and the changed authority. `source` is the folder of the new authority, in the
     first step; by default one is made.
     """
     if not authority.is_here:
@@ -231,27 +232,28 @@ def rotate(
     if authority.following is not None:
         changed = replace(authority, signer=authority.following, following=None)
         return 2, _certify_coordinator(changed)
-    if own is not None and len(authority.trusted) > 1:
+    if source is not None and len(authority.trusted) > 1:
         raise InputError(
-            f"authority = {str(own)!r}: the last replacement is not finished; run this without "
+            f"authority = {str(source)!r}: the last replacement is not finished; run this without "
             "--authority"
         )
     if len(authority.trusted) > 1:
-        return 3, replace(authority, trusted=(_one(authority.signer.cert),))
-    if own is None:
+        return 3, replace(authority, trusted=(_first(authority.signer.cert),))
+    if source is None:
         following = certificates.make_authority(authority.network)
     else:
-        following = _read_pair(own, passphrase or Passphrase())[0]
+        following = _read_pair(source, passphrase or Passphrase())[0]
         certificates.load_authority(following)
     return 1, replace(
-        authority, following=following, trusted=(*authority.trusted, _one(following.cert))
+        authority, following=following, trusted=(*authority.trusted, _first(following.cert))
     )
 
 
 def split(pem: bytes) -> tuple[bytes, ...]:
     """Return the certificates in a PEM file one by one."""
     try:
-        return tuple(one.public_bytes(Encoding.PEM) for one in x509.load_pem_x509_certificates(pem))
+        found = x509.load_pem_x509_certificates(pem)
+        return tuple(each.public_bytes(Encoding.PEM) for each in found)
     except ValueError:
         raise InputError(
             "the authority's certificate cannot be read: a certificate in PEM is needed"
@@ -266,7 +268,7 @@ def _certify_coordinator(authority: Authority) -> Authority:
     return replace(authority, coordinator=Pair(pair.key, cert))
 
 
-def _one(pem: bytes) -> bytes:
+def _first(pem: bytes) -> bytes:
     """Return the first certificate of a file, without the text and the chain that may follow it."""
     return split(pem)[0]
 
@@ -274,7 +276,8 @@ def _one(pem: bytes) -> bytes:
 def _read_pair(folder: Path, passphrase: Passphrase) -> tuple[Pair, bool]:
     """Read an authority, whose key may be missing, and return whether its key is encrypted."""
     try:
-        cert, pem = (folder / "cert.pem").read_bytes(), b""
+        cert = (folder / "cert.pem").read_bytes()
+        pem = b""
         if (folder / "key.pem").exists():
             members.check_private(folder / "key.pem")
             pem = (folder / "key.pem").read_bytes()

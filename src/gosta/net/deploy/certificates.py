@@ -159,9 +159,8 @@ def load_authority(authority: Pair) -> tuple[SigningKey, x509.Certificate]:
 
 def check_authority(cert: x509.Certificate) -> None:
     """Raise `InputError` for a certificate that cannot be an authority's."""
-    if not any(
-        isinstance(one.value, x509.BasicConstraints) and one.value.ca for one in cert.extensions
-    ):
+    extensions = [extension.value for extension in cert.extensions]
+    if not any(isinstance(value, x509.BasicConstraints) and value.ca for value in extensions):
         raise InputError(
             "the authority's certificate cannot sign others: one with CA:TRUE is needed"
         )
@@ -187,9 +186,9 @@ def make_request(key: bytes, network: str, name: str) -> bytes:
 def check_request(request: bytes, network: str, name: str) -> bytes:
     """Return the public key of a signing request that its holder signed for this name."""
     try:
-        found = x509.load_pem_x509_csr(request)
-        key, is_signed = found.public_key(), found.is_signature_valid
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        csr = x509.load_pem_x509_csr(request)
+        key, is_signed = csr.public_key(), csr.is_signature_valid
+        names = csr.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound):
         raise InputError(
             f"the certificate request of {name} cannot be read; the site has to make it again"
@@ -212,27 +211,29 @@ def check_certificate(
 
     One of the authorities must have issued it for this name, and it must be valid now.
     """
-    found, holder = load_certificate(cert), certificate_name(name, network)
-    if dns_names(found) != [holder]:
+    certificate = load_certificate(cert)
+    holder = certificate_name(name, network)
+    if dns_names(certificate) != [holder]:
         raise InputError(
-            f"the certificate is for {', '.join(dns_names(found)) or 'no DNS name'}, not for "
+            f"the certificate is for {', '.join(dns_names(certificate)) or 'no DNS name'}, not for "
             f"{holder}"
         )
-    if not key_of(found):
+    if not key_of(certificate):
         raise InputError(
             f"the certificate of {name} is not for an Ed25519 key; have the request signed as it is"
         )
-    if not any(is_issued_by(found, signer) for signer in authorities):
+    if not any(is_issued_by(certificate, signer) for signer in authorities):
         raise InputError(f"the certificate of {name} was not issued by this network's authority")
-    if not found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc:
-        when = f"{found.not_valid_before_utc:%Y-%m-%d} to {found.not_valid_after_utc:%Y-%m-%d}"
+    if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
+        when = f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
         raise InputError(f"the certificate of {name} is valid from {when} only; it needs a new one")
-    usages = [one.value for one in found.extensions if isinstance(one.value, x509.ExtendedKeyUsage)]
+    extensions = [extension.value for extension in certificate.extensions]
+    usages = [value for value in extensions if isinstance(value, x509.ExtendedKeyUsage)]
     if name != COORDINATOR and any(not set(TLS_USAGES) <= set(usage) for usage in usages):
         raise InputError(
             f"the certificate of {name} must be for both ends of TLS: serverAuth and clientAuth"
         )
-    return key_of(found)
+    return key_of(certificate)
 
 
 def is_issued_by(cert: x509.Certificate, signer: x509.Certificate) -> bool:

@@ -13,7 +13,6 @@ from gosta.errors import InputError, NetworkError
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig
 from gosta.net.deploy.node_folder import NodeFolder
 from gosta.net.deploy.query import fetch, query_status
-from gosta.net.node import lock
 from gosta.net.protocol.site import history_of
 from gosta.net.protocol.sums import last_contribution
 from gosta.net.storage.contributions import Logged, find_break, find_lost
@@ -38,7 +37,8 @@ class SiteLog(NamedTuple):
     def spent_epsilon(self) -> float:
         """Privacy of all contributions together, for a row or for a person."""
         return total_epsilon(
-            [one.spent for one in self.history if one.spent is not None], self.policy.delta_budget
+            [past.spent for past in self.history if past.spent is not None],
+            self.policy.delta_budget,
         )
 
 
@@ -51,12 +51,13 @@ class _Line(msgspec.Struct):
 def parse_lines(lines: Iterable[str]) -> list[Logged]:
     """Return a log from its lines of JSON, with the texts of the entries as they were hashed."""
     try:
-        found = [msgspec.json.decode(line, type=_Line) for line in lines if line.strip()]
+        parsed = [msgspec.json.decode(line, type=_Line) for line in lines if line.strip()]
         log = [
-            Logged(one.number, bytes(one.entry).decode(), bytes.fromhex(one.hash)) for one in found
+            Logged(line.number, bytes(line.entry).decode(), bytes.fromhex(line.hash))
+            for line in parsed
         ]
-        for one in log:
-            _ = one.entry
+        for logged in log:
+            _ = logged.entry  # which raises an error if it is no entry
     except (msgspec.DecodeError, ValueError) as error:
         raise NetworkError(f"this is no log of contributions: {error}") from None
     return log
@@ -65,7 +66,7 @@ def parse_lines(lines: Iterable[str]) -> list[Logged]:
 def read_log(folder: Path, config: NodeConfig | None = None) -> list[Logged]:
     """Return the log of a node: from its status page if it is running, else from its journal."""
     config = config or NodeFolder(folder).read()
-    if lock.is_running(folder):
+    if NodeFolder(folder).is_running:
         answer = fetch(config, "/contributions", MAX_RESPONSE_BYTES)
         if answer is None:
             raise NetworkError(
@@ -81,20 +82,21 @@ def read_log(folder: Path, config: NodeConfig | None = None) -> list[Logged]:
 
 def read_history(folder: Path, config: NodeConfig) -> list[Past]:
     """Return the site's contributions so far, as its policy looks at them."""
-    return history_of([one.entry for one in read_log(folder, config)])
+    return history_of([logged.entry for logged in read_log(folder, config)])
 
 
 def read_site_log(folder: Path) -> SiteLog:
+    """Return the log of the node in a folder, and what follows from it."""
     config = NodeFolder(folder).read()
-    policy, policy_error, log = Policy(), "", read_log(folder, config)
+    log = read_log(folder, config)
+    policy, policy_error = Policy(), ""
     try:
         policy = read_policy(folder)
     except InputError as error:
         policy_error = str(error)
     missing = find_missing(folder, config, log)
-    return SiteLog(
-        config.node.name, log, missing, policy, history_of([one.entry for one in log]), policy_error
-    )
+    history = history_of([logged.entry for logged in log])
+    return SiteLog(config.node.name, log, missing, policy, history, policy_error)
 
 
 def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:
@@ -105,27 +107,23 @@ def find_missing(folder: Path, config: NodeConfig, log: list[Logged]) -> str:
     number = find_break(log)
     if number is not None:
         return f"entry {number} was changed, or one before it was removed"
+    is_running = NodeFolder(folder).is_running
     last = None
-    if lock.is_running(folder):
+    if is_running:
         status = query_status(config)
-        if (
-            status is not None
-            and status.sums is not None
-            and config.node.name in status.sums.participants
-        ):
+        sums = None if status is None else status.sums
+        if status is not None and sums is not None and config.node.name in sums.participants:
             last = status.estimate_epoch
     elif (folder / JOURNAL_FILE).is_file():
         with contextlib.closing(Journal(folder / JOURNAL_FILE, read_only=True)) as journal:
-            found = last_contribution(*journal.load(), config.node.name)
-            last = None if found is None else found[0]
+            contribution = last_contribution(*journal.load(), config.node.name)
+            last = None if contribution is None else contribution[0]
     else:
         return f"there is no {JOURNAL_FILE}: no node has run in this folder, or it was deleted"
-    if last is None or last in {
-        one.entry.epoch for one in log if one.entry.event == "contribution"
-    }:
-        lost = (
-            "" if lock.is_running(folder) else find_lost(folder / HEAD_FILE, log)
-        )  # while it runs, both grow
-        return f"it {lost}" * bool(lost)
-    what = "it ends too early" if log else "it is empty"
-    return f"{what}, although the node has contributed to epoch {last}: entries were removed"
+    logged_epochs = {each.entry.epoch for each in log if each.entry.event == "contribution"}
+    if last is not None and last not in logged_epochs:
+        what = "it ends too early" if log else "it is empty"
+        return f"{what}, although the node has contributed to epoch {last}: entries were removed"
+    # While the node runs, both the log and the file about its end grow.
+    lost = "" if is_running else find_lost(folder / HEAD_FILE, log)
+    return f"it {lost}" if lost else ""
