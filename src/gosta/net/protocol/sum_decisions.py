@@ -236,8 +236,9 @@ class SumSite(EpochPeer):
             return Verdict(reason)
         if self.memory.has_opened_enough(self.trust.serial):
             return Verdict(TOO_MANY_OPENINGS)
-        for reason in filter(None, map(self._why_not, names)):
-            return Verdict(reason)
+        for name in names:
+            if reason := self._why_not(name):
+                return Verdict(f"{name} {reason}")
         if not self._is_paid(round_) and (wasting := self._wasting() & set(names)):
             name = min(wasting)
             count = self.memory.wasted[name]
@@ -295,14 +296,14 @@ class SumSite(EpochPeer):
         return [name for name in names if name in joins and joins[name].list_digest != digest]
 
     def _why_not(self, name: str) -> str:
-        """Return why this site accepts no total with a member that joined; empty if it does."""
+        """Return what a member that joined does, so that no total with it is accepted; or nothing."""
         if name in (deviants := self._deviants()):
-            return f"{name} {deviants[name]}"
+            return deviants[name]
         asked, most = self.current.joins[name].min_cell, self.source.policy.max_min_cell
         if asked <= most:
             return ""
         accepted = f"{most} is the most that is accepted here (max_min_cell)"
-        return f"{name} asks for cells of {asked:,} rows, and {accepted}"
+        return f"asks for cells of {asked:,} rows, and {accepted}"
 
     def _deviants(self) -> dict[str, str]:
         new = {name: deviation.what for name, deviation in self._new_deviations.items()}
@@ -333,7 +334,7 @@ class SumSite(EpochPeer):
         for name, join in self.current.joins.items():
             is_left_out = join.key and name not in self.current.participants
             if is_left_out and (reason := self._why_not(name)):
-                found[name] = reason.removeprefix(f"{name} ")
+                found[name] = reason
         return found | {name: f"{WASTED} {name}" for name in self._wasting()}
 
     def _next_roster(self, now: Moment) -> Roster | None:
