@@ -62,7 +62,7 @@ NO_FAULTS = Faults()
 def check_faults(
     loss: Any = None, away: Any = None, away_for: Any = None, partition: Any = None
 ) -> Faults:
-    """Return the faults that arguments of `gosta.simulate` describe; raise `InputError` where they are not valid."""
+    """Return the faults that arguments of `gosta.simulate` describe, after checking them."""
     for name, value in (("loss", loss), ("away", away)):
         if value is not None and (not _is_number(value) or not 0 <= value < 1):
             raise InputError(
@@ -76,9 +76,8 @@ def check_faults(
     period = None
     if partition is not None:
         if not _is_pair(partition) or not 0 <= partition[0] < partition[1]:
-            raise InputError(
-                f"partition = {partition!r} must be two iterations, its start and its end: (5000, 15000)"
-            )
+            what = "two iterations, its start and its end: (5000, 15000)"
+            raise InputError(f"partition = {partition!r} must be {what}")
         period = int(partition[0]), int(partition[1])
     return Faults(
         float(loss or 0.0),
@@ -116,7 +115,7 @@ class Schedule:
         return np.asarray(self._block(EDGES, first // BLOCK)[0][_within_block(first, last)])
 
     def edge_shares(self, first: int, last: int) -> Floats:
-        """Return each drawn edge's share in the exchanges of its ends; one number if all are equal."""
+        """Return each drawn edge's share in its ends' exchanges; one number if all are equal."""
         shares: Floats = self._block(EDGES, first // BLOCK)[1]
         return shares if len(shares) == 1 else shares[_within_block(first, last)]
 
@@ -190,7 +189,7 @@ class Schedule:
 
 
 class Failures:
-    """Which of the exchanges that are drawn fail by the faults of a network, for all runs of a seed.
+    """Which of the drawn exchanges fail by the faults of a network, for all runs of a seed.
 
     The time of each node is cut into slots of equal length, which begin at another moment for each
     node. A node is away in a slot or not, each with the same probability, whatever it did before:
@@ -212,7 +211,7 @@ class Failures:
         self._absences: dict[int, tuple[range, Booleans]] = {}
 
     def mark(self, run: int, first: int, edges: Edges) -> None:
-        """Replace both ends of edges, drawn from `first` on, by why their exchange fails, if it does."""
+        """Replace the ends of edges, drawn from `first` on, by the reason why an exchange fails."""
         for start in range(first // BLOCK * BLOCK, first + len(edges), BLOCK):
             begin = max(first, start)
             self._mark_in_block(run, begin, edges[begin - first : start + BLOCK - first])

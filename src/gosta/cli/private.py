@@ -1,4 +1,4 @@
-"""``gosta run --private``: errors of bins and of noise, and exchanges until every node has the sums."""
+"""``gosta run --private``: errors of bins and noise, exchanges until all have the sums."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # Options of `gosta run` for exchanges of rows only.
 FOR_ROWS = (
-    "protocol", "iterations", "checkpoints", "log", "until", "interval", "engine", "out", "resume", "against", "bound",
-    "homophily", "loss", "away", "away_for", "partition",
+    "protocol", "iterations", "checkpoints", "log", "until", "interval", "engine", "out", "resume",
+    "against", "bound", "homophily", "loss", "away", "away_for", "partition",
     "animate", "report", "live", "open_",
 )  # fmt: skip
 DRAWS = 200  # of noise, for each epsilon of the plot
@@ -47,7 +47,7 @@ def run_private(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Simulate private sums, print what they cost, and draw the error of each way to keep rows private."""
+    """Simulate private sums, print what they cost, and draw errors of ways to keep rows private."""
     import msgspec
 
     from gosta.private.settings import check_settings, suggested_bins
@@ -64,7 +64,8 @@ def run_private(
         bins = suggested_bins(len(table), settings.epsilon)
         settings = msgspec.structs.replace(settings, bins=bins)
     simulated = simulate_sums(
-        table, simulation.statistic, settings, graph=simulation.graph, runs=simulation.runs, seed=simulation.seed,
+        table, simulation.statistic, settings,
+        graph=simulation.graph, runs=simulation.runs, seed=simulation.seed,
         options=rows.statistic_options(simulation.option),
         nodes=placement.nodes, deal=placement.deal, by=placement.by,
     )  # fmt: skip
@@ -98,7 +99,8 @@ def _record(simulated: Simulated, settings: PrivateSettings, data: str) -> dict[
 def _text(simulated: Simulated, settings: PrivateSettings, data: str, runs: int) -> str:
     layout, noise = simulated.layout, simulated.noise
     statistics = layout.describe()["statistics"]
-    where = f"{simulated.rows:,} rows at {numbers.count(simulated.sites, 'site')}, {simulated.graph.name}"
+    sites = numbers.count(simulated.sites, "site")
+    where = f"{simulated.rows:,} rows at {sites}, {simulated.graph.name}"
     bins = f"{layout.bins} bins, " if layout.bins > 1 else ""
     is_certain = all(value.is_certified for value in simulated.values)
     certainty = "certainly" if is_certain else "very probably"

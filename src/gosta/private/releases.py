@@ -1,4 +1,4 @@
-"""A release of private sums with all sites in one process: the functions that the nodes of a network call."""
+"""A release of private sums with all sites in one process, by the functions that nodes call."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class Release:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each value of a curve is for, such as "before 30" or "25 %"; empty if there is one value."""
+        """What each value of a curve is for, such as "25 %"; empty if there is one value."""
         return self.results[0].labels
 
     @property
     def bracket(self) -> tuple[Any, Any]:
-        """Ends between which the value over the rows themselves lies; of a curve, the ends of all its values.
+        """Ends between which the value over the rows lies; of a curve, the ends of all its values.
 
         That is certain if ``results[0].is_certified``: not with noise.
         """
@@ -84,7 +84,7 @@ class Release:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Confidence interval for the population, which includes the noise; None where the sums do not give one."""
+        """Confidence interval for the population, with the noise; None if the sums give none."""
         return self.results[0].interval
 
     def __repr__(self) -> str:
@@ -134,7 +134,7 @@ def release(
     policy: Policy | None = None,
     seed: int | None = None,
 ) -> Release:
-    """Compute statistics of the rows of several sites from masked sums, as a network with ``--private`` does.
+    """Compute statistics of sites' rows from masked sums, as networks with ``--private`` do.
 
     Parameters
     ----------
@@ -143,12 +143,14 @@ def release(
     statistic
         A name from ``gosta statistics`` that has a sketch, or several: ``"auc,gini-index:income"``.
     bins, ranges, edges, find_edges
-        Bins of equal width of each column within its range, lowest and highest value; or edges between bins; or bins
-        that hold equally many rows, which a first release finds. The range for ``""`` is that of columns not named.
+        Bins of equal width of each column within its range, lowest and highest value; or edges
+        between bins; or bins that hold equally many rows, which a first release finds. The range
+        for ``""`` is that of columns not named.
     strata
         Values of columns; each combination has results of its own.
     columns, label, score, classes, drop_missing, options
-        As for `gosta.exact`. A site need not have rows of all classes, so these are declared, negative one first.
+        As for `gosta.exact`. A site need not have rows of all classes, so these are declared,
+        negative one first.
     epsilon, delta
         Differential privacy of the release, for one row that is replaced; None: no noise.
     colluding
@@ -156,9 +158,11 @@ def release(
     interval
         Confidence level of the intervals.
     policy
-        A policy that all sites have; a site that it forbids to take part is left out. None: all take part.
+        A policy that all sites have; a site that it forbids to take part is left out. None: all
+        take part.
     seed
-        Of keys and noise, for tests: who knows it can remove both. None: the operating system's generator.
+        Of keys and noise, for tests: who knows it can remove both. None: the operating system's
+        generator.
 
     Returns
     -------
@@ -168,9 +172,11 @@ def release(
     Examples
     --------
     >>> import gosta
-    >>> sites = [{"risk": [0.1, 0.4, 0.8], "died": [0, 0, 1]}, {"risk": [0.35, 0.7], "died": [1, 0]}]
-    >>> found = gosta.private.release(sites, "auc", score="risk", label="died", classes=[0, 1], ranges={"risk": (0, 1)})
-    >>> found.value, found.participants
+    >>> first = {"risk": [0.1, 0.4, 0.8], "died": [0, 0, 1]}
+    >>> second = {"risk": [0.35, 0.7], "died": [1, 0]}
+    >>> columns = {"score": "risk", "label": "died", "classes": [0, 1]}
+    >>> released = gosta.private.release([first, second], "auc", ranges={"risk": (0, 1)}, **columns)
+    >>> released.value, released.participants
     (0.6666666666666666, ('site-0', 'site-1'))
     """
     _check_types(sites, interval, policy)
@@ -242,7 +248,7 @@ def _check_numbers(**values: object) -> None:
 def _by_column(
     name: str, value: object, convert: Callable[[str, Iterable[Any]], T], example: str
 ) -> dict[str, T]:
-    """Return the converted values of each column, if the argument is a mapping of columns to several values."""
+    """Return the converted values of each column; an error if there is no mapping to values."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(
@@ -291,7 +297,7 @@ def release_rows(
     policy: Policy | None = None,
     random: Random = os.urandom,
 ) -> Release:
-    """Release the sums over the encoded rows of each site, in two rounds if edges are to be found first."""
+    """Release the sums over the encoded rows of each site, in two rounds if edges are found."""
     chosen = policy or ANYTHING
     names = _participants(layout, rows, settings, chosen)
 

@@ -1,1 +1,1 @@
-"""Shared services: array types, caches, files, extras, memory and cores, progress bars, compilation."""
+"""Shared services: array types, files, extras, memory and cores, progress bars, compilation."""

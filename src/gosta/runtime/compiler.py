@@ -1,8 +1,9 @@
 """Compilation of plain functions by numba, with machine code cached between runs.
 
-numba caches compiled loops on disk only for a function that is defined in a file and does not take other functions as
-arguments. So a loop is text; ``specialise`` writes it to a file in the user's cache folder, named after a digest of
-everything it depends on, and defines the functions it calls as globals.
+numba caches compiled loops on disk only for a function that is defined in a file and does not take
+other functions as arguments. So a loop is text; ``specialise`` writes it to a file in the user's
+cache folder, named after a digest of everything it depends on, and defines the functions it calls
+as globals.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MODULES = Path(__file__).with_name("observation.py"), Path(__file__)
 
 
 class UnstableContentError(Exception):
-    """A function refers to an object whose content has no fingerprint, so its machine code cannot be cached."""
+    """A function refers to an object without a fingerprint: its machine code cannot be cached."""
 
 
 def specialise(
@@ -43,14 +44,15 @@ def specialise(
     trial: Callable[[Any], object],
     is_unchecked: bool = False,
 ) -> types.ModuleType:
-    """Return a module made from text, its functions compiled, with the given functions, compiled too, as globals.
+    """Return a module made from text, with its functions and the given ones, as globals, compiled.
 
-    Unchecked text must neither make arrays nor divide by zero: it is compiled without counting references to arrays and
-    without checks of divisors, which take more time than an exchange of two nodes. The given functions are checked.
+    Unchecked text must neither make arrays nor divide by zero: it is compiled without counting
+    references to arrays and without checks of divisors, which take more time than an exchange of
+    two nodes. The given functions are checked.
 
-    Machine code is cached on disk unless a function has no fingerprint or the disk is not writable. `trial` calls the
-    functions that will be needed, on no data, which compiles or loads them. Cached code that cannot be loaded is
-    deleted.
+    Machine code is cached on disk unless a function has no fingerprint or the disk is not writable.
+    `trial` calls the functions that will be needed, on no data, which compiles or loads them.
+    Cached code that cannot be loaded is deleted.
     """
     _require_compiler()
     try:
@@ -65,7 +67,8 @@ def specialise(
             if file:
                 try:
                     trial(module)
-                except Exception:  # a damaged file or a full disk can raise anything; errors of the kernel recur below
+                # Damaged files and full disks can raise anything; errors of the kernel recur.
+                except Exception:
                     _delete_cached(file)
                     module = _run(text, functions, None, is_unchecked)
             if key:
@@ -101,7 +104,7 @@ def _run(
 
 
 def _write_text(text: str, key: str) -> Path | None:
-    """Write text to a file of the cache unless it is there; return None where the cache is not writable."""
+    """Write text to a file of the cache unless it is there; None if the cache is not writable."""
     folder = cache_folder("compiled")
     file = folder / f"{key[:32]}.py"
     try:
@@ -125,15 +128,15 @@ def _is_switched_off() -> bool:
 
 def _require_compiler() -> None:
     if _is_switched_off():
-        raise InputError(
-            "NUMBA_DISABLE_JIT is set, which switches off the compiler that is needed here; unset it"
-        )
+        reason = "NUMBA_DISABLE_JIT is set, which switches off the compiler that is needed here"
+        raise InputError(reason, remedy="unset it")
 
 
 def is_available(steps: float, purpose: str) -> bool:
-    """Return whether numba is installed; raise an error where it is not and plain Python would take too long.
+    """Return whether numba is installed; an error if not and plain Python would take too long.
 
-    `steps` is the number of kernel evaluations, or steps of similar cost, that the caller is going to run.
+    `steps` is the number of kernel evaluations, or steps of similar cost, that the caller is going
+    to run.
     """
     if extras.is_installed("numba") and not _is_switched_off():
         return True
@@ -146,7 +149,7 @@ def is_available(steps: float, purpose: str) -> bool:
 
 
 def interpret(text: str, functions: Mapping[str, Function]) -> types.ModuleType:
-    """Return a module made from text, as `specialise` does, in plain Python: for when numba is not installed."""
+    """Return a module made from text, as `specialise` does, in plain Python, without numba."""
     module = types.ModuleType("gosta_interpreted")
     module.__file__ = "<gosta>"
     exec(compile(text, "<gosta>", "exec"), vars(module))
@@ -158,7 +161,7 @@ _compiled: dict[str, Any] = {}
 
 
 def _compile(function: Any, callers: tuple[Any, ...] = ()) -> Any:
-    """Compile a plain function together with the plain functions it calls; return anything else as it is."""
+    """Compile a plain function with the plain functions it calls; return anything else as it is."""
     numba = extras.require("numba", "fast", "compiling a kernel")
     if not _is_plain(function):
         return function
@@ -213,8 +216,8 @@ def fingerprint(*parts: Any) -> str:
 
 def _feed(update: Callable[[bytes], None], part: Any, seen: dict[int, int]) -> None:
     def feed(*inner: Any) -> None:
-        for one in inner:
-            _feed(update, one, seen)
+        for inner_part in inner:
+            _feed(update, inner_part, seen)
 
     update(f"<{type(part).__name__}>".encode())
     if part is None or isinstance(part, bool | int | float | complex | str | bytes):

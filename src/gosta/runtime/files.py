@@ -1,4 +1,4 @@
-"""Files: written so that a crash or a full disk leaves no half file; TOML and JSON with a limit; the cache."""
+"""Files: written whole or not at all; TOML and JSON read with a limit; the folder of the cache."""
 
 from __future__ import annotations
 

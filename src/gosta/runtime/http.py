@@ -1,11 +1,12 @@
-"""A minimal HTTP server for status pages: GET and HEAD of a table of routes, bounded, with server-sent events.
+"""A minimal HTTP server for status pages: GET and HEAD of routes, bounded, with server-sent events.
 
-Actions, which change something, are requested with POST, without a body, by pages of this server only: a browser says
-which page a request comes from.
+Actions, which change something, are requested with POST, without a body, by pages of this server
+only: a browser says which page a request comes from.
 
-A page on this machine can be read by any website that a browser on this machine opens, if the website's name is made to
-resolve to 127.0.0.1 (DNS rebinding). Requests whose Host header has a name that is not known to be the server's are
-therefore rejected; IP addresses and localhost are safe.
+A page on this machine can be read by any website that a browser on this machine opens, if the
+website's name is made to resolve to 127.0.0.1 (DNS rebinding). Requests whose Host header has a
+name that is not known to be the server's are therefore rejected; IP addresses and localhost are
+safe.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ HOST_PATTERN = re.compile(
 # A page loads nothing from elsewhere, and is neither cached nor embedded.
 HEADERS = (
     "Connection: close\r\nCache-Control: no-store\r\nContent-Security-Policy: {policy}\r\n"
-    "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n"
+    "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
 )
 
 
@@ -45,7 +47,7 @@ class Response(NamedTuple):
 
 
 class Events:
-    """Server-sent events: every client is sent the current state when it connects, and each change after that."""
+    """Server-sent events: a client is sent the current state when it connects, then each change."""
 
     def __init__(self, greet: Callable[[], bytes]) -> None:
         """`greet` returns the event with the current state."""
@@ -57,7 +59,7 @@ class Events:
         return len(self._clients)
 
     def publish(self, event: bytes) -> None:
-        """Send an event to all clients; disconnect those that do not read. They connect again and are greeted."""
+        """Send an event to all clients; disconnect those that do not read, which connect again."""
         for client, waiting in list(self._clients.items()):
             if waiting.full():
                 del self._clients[client]
@@ -97,7 +99,7 @@ class Server:
     def __init__(
         self, routes: Routes, policy: str, names: Collection[str] = (), actions: Routes = NO_ROUTES
     ) -> None:
-        """`policy` is the Content-Security-Policy; `names` are hosts under which the server is known."""
+        """`policy` is the Content-Security-Policy, `names` are host names of the server."""
         self._routes, self._actions, self._headers = (
             routes,
             actions,
@@ -211,7 +213,8 @@ class Server:
     def _head(self, code: int, kind: str, length: int | None, more: str = "") -> bytes:
         more += "Allow: GET, HEAD\r\n" if code == 405 else ""
         more += "" if length is None else f"Content-Length: {length}\r\n"
-        return f"HTTP/1.1 {code} {HTTPStatus(code).phrase}\r\n{self._headers}{more}Content-Type: {kind}\r\n\r\n".encode()
+        status = f"HTTP/1.1 {code} {HTTPStatus(code).phrase}"
+        return f"{status}\r\n{self._headers}{more}Content-Type: {kind}\r\n\r\n".encode()
 
 
 def _values(lines: Sequence[str], name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Ctrl-C: on the command line it ends the process at any time with one line and exit code 130; work can defer it."""
+"""Ctrl-C: it ends a command at any time with one line and exit code 130; work can defer it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def leave(*_: Any) -> None:
 
 
 def leave_while_starting() -> None:
-    """From now on, Ctrl-C ends the process at once, unless it is ignored: imports cannot be interrupted cleanly."""
+    """Let Ctrl-C end the process at once, unless it is ignored: imports cannot raise cleanly."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, leave)
         sys.unraisablehook = _report
 
 
 def raise_from_now_on() -> Any:
-    """From now on, Ctrl-C raises KeyboardInterrupt; return the handler to set at the end of the command."""
+    """Let Ctrl-C raise KeyboardInterrupt; return the handler to set at the end of the command."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is not leave:
         return handler
@@ -38,7 +38,7 @@ def raise_from_now_on() -> Any:
 
 @contextlib.contextmanager
 def deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Within a block, do not raise KeyboardInterrupt on Ctrl-C; yield a function that says whether it was pressed.
+    """Defer Ctrl-C within a block; yield a function that says whether it was pressed.
 
     Only the main thread, while nobody else handles that signal, can defer it.
     """
@@ -55,7 +55,7 @@ def deferred_interrupt() -> Iterator[Callable[[], bool]]:
 
 
 def is_cause(error: BaseException | None) -> bool:
-    """Return whether an error was raised because of Ctrl-C, as by modules that were interrupted while imported."""
+    """Return whether an error was raised because of Ctrl-C, as by modules while imported."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True

@@ -11,14 +11,14 @@ from gosta.errors import InputError
 
 
 def require_memory(size: int, purpose: str, remedy: str = "take fewer rows or columns") -> None:
-    """Raise an error if some work needs more bytes than are free now, before the machine starts to swap."""
+    """Raise an error if work needs more bytes than are free, before the machine starts to swap."""
     import psutil
 
     free = int(psutil.virtual_memory().available)
     if size > free:
-        raise InputError(
-            f"{purpose} needs {size / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are free; {remedy}"
-        )
+        there = f"{free / 2**30:.1f} GiB are free"
+        reason = f"{purpose} needs {size / 2**30:.1f} GiB of memory and {there}"
+        raise InputError(reason, remedy=remedy)
 
 
 _core_limit: ContextVar[int | None] = ContextVar("core_limit", default=None)

@@ -1,6 +1,7 @@
 """Rows of an array as compiled kernels take them: a pointer and a length.
 
-numba's own array rows count references on every use, which costs five times the arithmetic of a distance.
+numba's own array rows count references on every use, which costs five times the arithmetic of a
+distance.
 A row made here must not outlive its array, which it cannot in a loop over the array.
 """
 
@@ -73,7 +74,7 @@ def prefetch(context: Any, array: Any, i: Any, c: Any) -> Any:  # noqa: ARG001
 
 
 def _place(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, Any]:
-    """Return a pointer to array[i], or to array[i, c] if there is an argument c, and the width of the array."""
+    """Return a pointer to array[i], or array[i, c] with an argument c, and the array's width."""
     array = context.make_array(signature.args[0])(context, builder, args[0])
     width = builder.extract_value(array.shape, 1)
     begin = builder.mul(args[1], width)
@@ -146,7 +147,7 @@ def cut(context: Any, row: Any, start: Any, size: Any) -> Any:  # noqa: ARG001
 
 @intrinsic
 def store_short(context: Any, row: Any, c: Any, k: Any, value: Any) -> Any:  # noqa: ARG001
-    """Set the whole number at place k, two of which take the room of one float, of a row from column c on."""
+    """Set whole number k of a row from column c on; two of them take the room of one float."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         builder.store(args[3], builder.gep(_integers(context, builder, args, 32), [args[2]]))
@@ -157,7 +158,7 @@ def store_short(context: Any, row: Any, c: Any, k: Any, value: Any) -> Any:  # n
 
 @intrinsic
 def is_among(context: Any, value: Any, row: Any, c: Any, size: Any) -> Any:  # noqa: ARG001
-    """Return whether a whole number is among the first `size`, a constant, of those in a row from column c on."""
+    """Return whether a whole number is among `size`, a constant, in a row from column c on."""
     if not isinstance(size, types.IntegerLiteral):
         return None
 
@@ -185,7 +186,7 @@ def _integers(context: Any, builder: Any, args: Any, bits: int) -> Any:
 
 @intrinsic
 def choose(context: Any, condition: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
-    """Return one of two numbers, without a branch, which costs more than both where it cannot be predicted."""
+    """Return one of two numbers without a branch, which is slow where it cannot be predicted."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         return builder.select(*args)

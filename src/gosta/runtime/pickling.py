@@ -1,8 +1,9 @@
 """Pickling of objects that consist of functions, such as a user's own statistics and protocols.
 
-pickle stores a function as the name of its module and its own, which another process imports. That fails for functions
-of a notebook, of a script and inside functions. Objects that have such functions are stored by value, by cloudpickle,
-so that process pools, joblib and Dask take them, wherever they were defined.
+pickle stores a function as its name and its module's, which another process imports. That fails for
+functions of a notebook, of a script and inside functions. Objects that have such functions are
+stored by value, by cloudpickle, so that process pools, joblib and Dask take them, wherever they
+were defined.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gosta.runtime.extras import require
 
 
 def find_attribute(module: str, name: str) -> object:
-    """Return what a module that is imported calls by a name, such as "Outer.inner"; None if there is nothing."""
+    """Return what an imported module calls by a name, such as "Outer.inner"; None: nothing."""
     return functools.reduce(
         lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module)
     )

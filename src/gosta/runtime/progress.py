@@ -18,7 +18,7 @@ _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """Show no bars within a block: for work that is part of something larger, which has its own bar."""
+    """Show no bars within a block: for work that is part of something with a bar of its own."""
     token = _silent.set(True)
     try:
         yield
@@ -30,10 +30,10 @@ def silent() -> Iterator[None]:
 def bar(
     title: str, total: float | None, delay_seconds: float = DELAY_SECONDS, unit: str = ""
 ) -> Iterator[Callable[[float], None]]:
-    """Yield a function to call with each amount of work done; a bar appears after a delay, and goes when all is done.
+    """Yield a thread-safe function to call with each amount of work done.
 
-    Without a total the bar only moves. With a unit, it shows how many units are done in a second. The function is
-    thread-safe.
+    A bar appears after a delay, and goes when all is done. Without a total it only moves. With a
+    unit, it shows how many units are done in a second.
     """
     delay_seconds = float("inf") if _silent.get() else delay_seconds
     start, done, lock = time.monotonic(), 0.0, threading.Lock()
@@ -55,7 +55,7 @@ def bar(
 
 
 def _in_notebook() -> bool:
-    """Return whether the output goes to cells of a notebook: whether an IPython kernel runs, not a terminal."""
+    """Return whether the output goes to cells of a notebook: whether an IPython kernel runs."""
     module = sys.modules.get("IPython")
     shell = None if module is None else module.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
@@ -64,7 +64,7 @@ def _in_notebook() -> bool:
 def _open(
     stack: contextlib.ExitStack, title: str, total: float | None, unit: str, start: float
 ) -> Callable[[float], None]:
-    """Show a bar until the stack is closed; return a function to call with the amount of work done since the start."""
+    """Show a bar until the stack is closed; return a function to call with all work done."""
     if _in_notebook():
         return stack.enter_context(_notebook_bar(title, total, unit, start))
     from rich.console import Console
@@ -98,11 +98,12 @@ def _rate(done: float, start: float, unit: str) -> str:
 def _notebook_bar(
     title: str, total: float | None, unit: str, start: float
 ) -> Iterator[Callable[[float], None]]:
-    """Show a bar in the output of a notebook's cell; it needs no widgets, and its place is empty in the end."""
+    """Show a bar in the output of a notebook's cell, without widgets; remove it in the end."""
     from IPython.display import display  # a notebook has it
 
     last = time.monotonic()
-    handle: Any = display(_bundle(title, "", total, 0.0), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    empty = _bundle(title, "", total, 0.0)
+    handle: Any = display(empty, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
     def show(done: float) -> None:
         nonlocal last

@@ -1,9 +1,9 @@
-"""Private sums in simulations: what bins and noise cost, and how many exchanges it takes until every node has the sums.
+"""Private sums in simulations: what bins and noise cost, and how the sums reach every node.
 
 Four ways to keep rows private are compared, for the same epsilon (and delta):
 
 * rows one by one: every row is replaced by a random one with some probability before anybody sees
-  it (randomised response); counts are corrected for it. Nobody need be trusted, and nothing is masked.
+  it (randomised response); counts are corrected for it. Nobody need be trusted, nothing is masked.
 * each site noises: every site adds all the noise that its own rows need, and shows its sums.
 * masks + shared noise: every site adds its share of the noise of one total, and masks its sums.
 * no noise: masked sums.
@@ -47,7 +47,7 @@ Advance = Callable[[float], None]
 
 
 class ValueErrors(NamedTuple):
-    """A value of a statistic over all rows or in one stratum, and how far off it is for which reason."""
+    """A value of a statistic over all rows or in one stratum, and its errors by their causes."""
 
     statistic: str
     stratum: str  # "" for all rows
@@ -94,7 +94,7 @@ def simulate_sums(
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> Simulated:
-    """Simulate private sums of data in one place; what the settings lack, such as ranges, is taken from the data."""
+    """Simulate private sums of data in one place; what the settings lack is taken from the data."""
     if deal is not None and (by is not None or nodes is None):
         raise InputError(
             f"deal = {deal!r} requires nodes (--nodes) and excludes by: it places rows at random"
@@ -135,7 +135,7 @@ def sums_of(layout: Layout, x: Floats) -> Floats:
 def draw_totals(
     layout: Layout, sums: Floats, noise: Noise, draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Return totals with the noise of all participants, draws × size, from the sums over all rows."""
+    """Return sums over all rows with the noise of all participants: draws × size."""
     numbers = draws * layout.size
     total = np.zeros(numbers, dtype=np.uint64)
     for _ in range(noise.participants if noise.law != "none" else 0):
@@ -175,7 +175,7 @@ def _values(
 
 
 def first_values(layout: Layout, totals: Floats) -> Floats:
-    """Return the first statistic's value over all rows for each of several totals; NaN where there is none."""
+    """Return the first statistic's value for each of several totals; NaN where there is none."""
     sketch = layout.sketches[0]
     strata = max(1, len(layout.strata))
     block = totals[:, : sketch.size * strata].reshape(len(totals), strata, -1).sum(axis=1)
@@ -184,7 +184,7 @@ def first_values(layout: Layout, totals: Floats) -> Floats:
 
 
 def root_mean_square_error(layout: Layout, totals: Floats, exact: float) -> float:
-    """Return the error of the first statistic over several totals; no value is as wrong as its bounds allow."""
+    """Return the error of the first statistic; having no value is as wrong as its bounds allow."""
     low, high = layout.sketches[0].bounds
     errors = np.abs(np.clip(first_values(layout, totals), low, high) - exact)
     worst = max(exact - low, high - exact)
@@ -196,7 +196,7 @@ def root_mean_square_error(layout: Layout, totals: Floats, exact: float) -> floa
 def draw_randomised_rows(
     layout: Layout, sums: Floats, epsilon: float, draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Return corrected counts after every row kept its place with probability 1 − β, else got one of k at random.
+    """Return corrected counts after rows kept their place with probability 1 − β, else any of k.
 
     β = k / (k + e^ε − 1): the place a row has is at most e^ε times as probable as any other.
     """
@@ -252,7 +252,7 @@ def errors_over_epsilon(
 
 
 def spread_by_union(graph: Graph, numbers: int, rng: np.random.Generator) -> Spreading:
-    """Spread contributions: two nodes that meet compare lists, and each sends what the other one lacks."""
+    """Spread contributions: nodes that meet compare lists and send what the other one lacks."""
     has: Booleans = np.eye(graph.n, dtype=bool)
     lacking = graph.n * (graph.n - 1)
     exchanges = 0
@@ -277,7 +277,7 @@ def spread_by_union(graph: Graph, numbers: int, rng: np.random.Generator) -> Spr
 def spread_by_averaging(
     graph: Graph, vectors: Floats, is_near: Callable[[Floats], bool], rng: np.random.Generator
 ) -> Spreading:
-    """Average vectors between two nodes that meet, until every node's multiple of its average is near the total."""
+    """Average vectors of nodes that meet, until every node's average times n is near the total."""
     held = vectors * graph.n
     near = np.array([is_near(vector) for vector in held])
     most = MAX_AVERAGING_EXCHANGES * graph.n
@@ -295,7 +295,7 @@ def spread_by_averaging(
 
 
 def spread_by_tree(graph: Graph, numbers: int) -> Spreading:
-    """Add up masked vectors along a spanning tree to its root, and send the total back: two messages an edge."""
+    """Add up masked vectors along a spanning tree, and send the total back."""
     messages = 2 * (graph.n - 1)
     return Spreading(float(messages), float(NUMBER_BYTES * numbers * messages))
 

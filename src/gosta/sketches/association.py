@@ -1,4 +1,7 @@
-"""Sketches of two columns: counts in bin × bin. Pairs of rows that share a bin in one column are what is not known."""
+"""Sketches of two columns: counts in bin × bin.
+
+Pairs of rows that share a bin in one column are what is not known.
+"""
 
 from __future__ import annotations
 
@@ -110,10 +113,11 @@ class SpearmanRho(PairBins):
     """
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Correlate the middles of bins; the remainders move numerator and denominators by a bounded amount."""
+        """Correlate the middles of bins; the remainders move all parts by a bounded amount."""
         table = self.table(totals)
         counts, (first, second), product, squares = _rank_moments(table)
-        # At most: rows of one bin ordered as the bins of the other column; and in both columns by Cauchy's inequality.
+        # At most: rows of one bin ordered as the bins of the other column; and in both columns by
+        # Cauchy's inequality.
         swing = float(
             (table * _signs(table, 1)).sum(axis=0) @ second
             + (table * _signs(table, 0)).sum(axis=1) @ first
@@ -133,7 +137,7 @@ class SpearmanRho(PairBins):
         table = self.table(totals)
         counts, (first, second), product, squares = _rank_moments(table)
         value = product / np.sqrt(squares[0] * squares[1])
-        # A row more in a bin raises the middle of bins after it by 1, and lowers that of those before.
+        # A row more in a bin raises the middle of later bins by 1, and lowers that of earlier ones.
         through_first, through_second = -_signs(table @ second, 0), -_signs(first @ table, 0)
         by_product = np.outer(first, second) + through_first[:, None] + through_second
         slopes = (first**2 - 2 * _signs(counts[0] * first, 0))[:, None] / squares[0]

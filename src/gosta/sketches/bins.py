@@ -1,4 +1,4 @@
-"""Counts of rows in bins: sums over them, noise in them, merging of small ones, and a first sum that finds edges."""
+"""Counts of rows in bins: sums over bins, noise, merging of small bins, edges from a first sum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sums_after(counts: Floats, axis: int = -1) -> Floats:
 
 
 def without_noise(counts: Floats) -> Floats:
-    """Return counts that are not negative, whose sums from the first bin on stay near those of noisy ones.
+    """Return counts that are not negative; their running sums stay near those of the noisy ones.
 
     Setting negative counts to 0 would add rows that are not there, more the more bins there are.
     Here the sums are replaced by the middle between the least and the largest increasing ones
@@ -40,7 +40,7 @@ def without_noise(counts: Floats) -> Floats:
 
 
 def in_order(values: Floats, trend: int) -> Floats:
-    """Return increasing values (trend 1) or decreasing ones (-1) near these; as they are if they have no trend."""
+    """Return increasing values (trend 1), decreasing ones (-1) or the same (0), near these."""
     if trend == 0:
         return values
     upper = np.maximum.accumulate(trend * values, axis=-1)
@@ -49,11 +49,12 @@ def in_order(values: Floats, trend: int) -> Floats:
 
 
 def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:
-    """Return where bins begin after neighbours are merged, so that every group's count is 0 or at least min_cell.
+    """Return where bins begin after neighbours are merged.
 
-    `counts` is groups × bins, `ends` where bins begin and end; no group is small altogether. The
-    width of brackets grows with the pairs of rows of different groups in one bin (of one group: with
-    pairs times width), so of all ways the one with the least sum of these over bins is chosen.
+    Every group's count is 0 or at least `min_cell` then. `counts` is groups × bins, `ends` where
+    bins begin and end; no group is small altogether. The width of brackets grows with the pairs of
+    rows of different groups in one bin (of one group: with pairs times width), so of all ways the
+    one with the least sum of these over bins is chosen.
     """
     bins = counts.shape[1]
     sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
@@ -135,7 +136,7 @@ class GroupCounts(Counts):
 
 
 class AxisCounts(Counts):
-    """The sums of a first round that finds edges: counts of one number of the encoded row in fine bins."""
+    """The sums of a first round that finds edges: counts of one number in fine bins."""
 
     name = "edges"
     summary = "Counts that find edges."
@@ -159,7 +160,7 @@ class AxisCounts(Counts):
 
 
 def fine_bins(bins: int) -> int:
-    """Return into how many bins a first sum cuts a range, to choose the edges of a number of bins."""
+    """Return into how many bins a first sum cuts a range, to find the edges of `bins` bins."""
     return min(max(8 * bins, FEWEST_FINE_BINS), MOST_FINE_BINS)
 
 

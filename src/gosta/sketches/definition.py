@@ -1,4 +1,4 @@
-"""The definition of a sketch: which numbers of a row are summed over all rows, and the statistic of their totals.
+"""The definition of a sketch: numbers of rows that are summed, and the statistic of their totals.
 
 Every row has a few features, each a number from 0 to 1 at a position of the vector of sums. Only
 the vector's total over all rows is known in the end. The statistic follows from it up to a bracket:
@@ -50,7 +50,7 @@ class Axis:
 
     @property
     def outer_bounds(self) -> Floats:
-        """Return the bounds where values below and above the range have bins, too, as first and last."""
+        """Return the bounds with a bin for values below the range, and one for those above."""
         return np.concatenate([[self.low], self.bounds, [self.high]])
 
     def positions(self, values: Floats) -> Integers:
@@ -103,7 +103,8 @@ def undefined(labels: tuple[str, ...] = ("",)) -> Result:
 class Sketch(ABC):
     """One statistic, for given bins and options, as a function of sums.
 
-    The encoded row has one number for each column, in the order of `roles`, then the class if there are classes.
+    The encoded row has one number for each column, in the order of `roles`, then the class if there
+    are classes.
     """
 
     # The statistic; a sketch that has no pairwise statistic has a name of its own.
@@ -155,7 +156,7 @@ class Sketch(ABC):
 
     @classmethod
     def fixed_options(cls, options: dict[str, Any], data: Data | None) -> dict[str, Any]:
-        """Return options of `encode` that do not depend on the rows; an error where these are needed and missing."""
+        """Return options of `encode` that do not depend on rows; an error if rows are needed."""
         return options
 
     @property
@@ -170,7 +171,7 @@ class Sketch(ABC):
 
     @property
     def squared_change(self) -> float:
-        """Return the most by which replacing a row changes the vector of sums: the square of its length."""
+        """Return the squared length of the most by which replacing a row changes the sums."""
         return 2.0 * self.features_per_row
 
     @abstractmethod
@@ -182,16 +183,16 @@ class Sketch(ABC):
         """Return the number of rows."""
 
     def clipped(self, totals: Floats) -> float:
-        """Return the number of rows with a value beyond the range, where the value depends on it."""
+        """Return the number of rows with a value beyond the range, where that matters."""
         return 0.0
 
     @abstractmethod
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Return the statistic of the features' totals over all rows; NaN where it is not defined.
 
-        `rounding` is the most by which a feature of a row was changed by rounding. Without noise the value is within
-        the bracket, or is moved there. Totals with noise, some of which can be negative, give a value with little bias
-        (no total is set to 0 for being negative), or NaN.
+        `rounding` is the most by which a feature of a row was changed by rounding. Without noise
+        the value is within the bracket, or is moved there. Totals with noise, some of which can be
+        negative, give a value with little bias (no total is set to 0 for being negative), or NaN.
         """
 
     def with_noise(self, totals: Floats, noise: float) -> Sketch:
@@ -201,7 +202,7 @@ class Sketch(ABC):
         return made
 
     def finished(self, found: Result, errors: Floats) -> Result:
-        """Return the result to show of totals with noise, from `found` and the errors that noise gives it."""
+        """Return the result to show of totals with noise, from `found` and its errors by noise."""
         return found
 
     def gradient(self, totals: Floats) -> Floats | None:
@@ -209,7 +210,7 @@ class Sketch(ABC):
         return None
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
-        """Return the variance of the value over samples of rows, by the delta method; here for one count a row."""
+        """Return the variance of the value over samples of rows; here for one count a row."""
         mean = totals @ gradient / max(totals.sum(), 1.0)
         return float(totals @ (gradient - mean) ** 2)
 
@@ -226,11 +227,11 @@ class Sketch(ABC):
         return np.array([self.count(totals)])
 
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
-        """Return a sketch, and its totals, in whose bins no group is small, if it is not small altogether."""
+        """Return a sketch and its totals in whose bins no group is small, if none is in all."""
         return self, totals
 
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
-        """Return whether totals can be sums of features, each with an error of at most `tolerance`."""
+        """Return whether totals can be sums of features, with errors of at most `tolerance`."""
         if self.are_counts and tolerance == 0 and (totals % 1 != 0).any():
             return False
         return bool(
@@ -240,7 +241,7 @@ class Sketch(ABC):
         )
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats | None:
-        """Return the value over encoded rows, which can have weights; None: `gosta.exact` computes it."""
+        """Return the value over encoded rows, with weights; None: `gosta.exact` computes it."""
         return None
 
     def scaled(self, x: Floats) -> Floats:
@@ -286,7 +287,7 @@ def sketch(name: str) -> Callable[[AnySketch], AnySketch]:
 
     def register(made: AnySketch) -> AnySketch:
         made.name = name
-        made.summary = (made.__doc__ or "").partition("\n\n")[0].replace("\n    ", " ")
+        made.summary = " ".join((made.__doc__ or "").partition("\n\n")[0].split())
         SKETCHES[name] = made
         return made
 

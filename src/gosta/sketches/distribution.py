@@ -5,7 +5,9 @@ bin. Differences between rows of two bins are exact, from counts and sums. Withi
 |x − y| over the pairs of c rows whose squared deviations add up to SS, in a bin of width 1, is
 bounded on both sides:
 
-    max(c SS, √(c(c − 1) SS))  ≤  D  ≤  min(√(c(c² − 1)/3 · SS), k(c − k))      with k the sum of the places
+    max(c SS, √(c(c − 1) SS))  ≤  D  ≤  min(√(c(c² − 1)/3 · SS), k(c − k)),
+
+where k is the sum of the places.
 
 The first since |x − y| ≥ (x − y)² and by one row that differs from all others, the last by rows at
 both ends only; the third is Cauchy's inequality for the sorted rows, which rows in equal distances
@@ -53,7 +55,7 @@ class ValueBins(Sketch):
         self.size = 2 + 3 * self.axis.bins
 
     def features(self, x: Floats) -> Features:
-        """Count a row in its bin, with its place and its square; a row beyond the range only counts."""
+        """Count a row in its bin, with its place and its square if it is within the range."""
         axis, values = self.axis, x[:, 0]
         bins = axis.positions(values)
         places = np.clip((values - axis.bounds[bins]) / self.widths[bins], 0.0, 1.0)
@@ -114,7 +116,7 @@ class ValueBins(Sketch):
         cells = self.cells(totals, rounding)
         counts, places, _ = self.by_bin(totals)
         lower, higher = sums_before(cells.counts)[1:-1], sums_after(cells.counts)[1:-1]
-        # Pairs of rows of two bins, by the bins that lie between them: nothing cancels, however narrow bins are.
+        # Pairs of rows of two bins, by the bins between them: nothing cancels in narrow bins.
         between = float(
             (lower * higher + lower * places + higher * (counts - places)) @ self.widths
         )
@@ -136,7 +138,7 @@ class ValueBins(Sketch):
         return np.concatenate([[by_cell[0], by_cell[-1]], by_bin.ravel()]), of_count
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
-        """Return the variance over rows of what a row contributes, taken as linear in its place within a bin."""
+        """Return the variance of what rows contribute, linear in their places in bins."""
         counts, places, squares = self.by_bin(totals)
         by_count, by_place, by_square = self.by_bin(gradient)
         mean = np.clip(places / np.maximum(counts, 1e-9), 0.0, 1.0)
@@ -148,9 +150,10 @@ class ValueBins(Sketch):
 
 
 def within(bins: Floats, rounding: float, noise: float = 0.0) -> Floats:
-    """Return the sums of |x − y| over pairs of rows in a bin of width 1: estimate, least, largest; 3 × bins.
+    """Return the sums of |x − y| over pairs of rows in bins of width 1: estimate, least, largest.
 
-    In a bin whose count is hardly more than noise, rows are taken to be uniform, so that the noise has no known sign.
+    In a bin whose count is hardly more than noise, rows are taken to be uniform, so that the noise
+    has no known sign.
     """
     c = np.maximum(bins[0], 0.0)
     k = np.clip(bins[1], 0.0, c)
@@ -219,7 +222,7 @@ class PositiveValueBins(ValueBins):
         self.by_sum = np.concatenate([ends, axis.bounds[:-1], self.widths, 0 * self.widths])
 
     def sum_of_values(self, totals: Floats, rounding: float) -> tuple[float, float]:
-        """Return the sum of all values, and how far it can be off; 0 where it may be noise alone."""
+        """Return the sum of all values, and its largest error; 0 where it may be noise alone."""
         cells = self.cells(totals, rounding)
         total = float(cells.sums.sum() + self.axis.low * cells.counts.sum())
         if self.noise > 0 and total < CLEAR * np.sqrt(self.noise) * np.linalg.norm(self.by_sum):
@@ -261,7 +264,9 @@ class GiniIndex(PositiveValueBins):
 
 @sketch("lorenz-curve")
 class LorenzCurve(PositiveValueBins):
-    """Points of the Lorenz curve: the share of the total that the lowest 10 %, 20 %, ... of the rows have."""
+    """Points of the Lorenz curve: the share of the total that the lowest 10 %, 20 %, ... of the
+    rows have.
+    """
 
     defaults = {"parts": 10}  # noqa: RUF012
     bounds = (0.0, 1.0)
@@ -269,7 +274,7 @@ class LorenzCurve(PositiveValueBins):
     trend = 1
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Add up bins; of the bin where a share of the rows ends, its lowest rows have at most its mean."""
+        """Add up bins; the lowest rows of the bin where a share ends have at most its mean."""
         n = self.count(totals)
         total, _ = self.sum_of_values(totals, rounding)
         parts = int(self.options["parts"])
@@ -343,7 +348,7 @@ class Quantiles(Counts):
         return self.with_merged_bins(starts), np.concatenate([totals[:1], counts, totals[-1:]])
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Find the bin of the row that is the quantile; within, rows are taken to be spread evenly."""
+        """Find the bin of the row that is the quantile; within it, rows are spread evenly."""
         parts = int(self.options["parts"])
         labels = tuple(f"{100 * k / parts:g} %" for k in range(1, parts))
         counts = without_noise(totals)

@@ -1,4 +1,4 @@
-"""Sketches by sums of powers, exact but for rounding: variance, covariance, squared distances within clusters."""
+"""Sketches by sums of powers, exact but for rounding: variance, covariance, squared distances."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class PowerSums(Sketch):
 
 
 class Moments(PowerSums):
-    """The sums: products of powers of the scaled columns, the zeroth (the count) first; last, the clipped rows.
+    """The sums: products of powers of the scaled columns; last, the clipped rows.
 
-    Powers up to the fourth serve the standard error.
+    The zeroth power, the count, comes first. Powers up to the fourth serve the standard error.
     """
 
     powers: tuple[tuple[int, ...], ...]  # of each column, in each sum
@@ -44,7 +44,7 @@ class Moments(PowerSums):
 
     @property
     def squared_change(self) -> float:
-        """Return the squared length of all features: all rows have them at the same places, and a row can go."""
+        """Return the squared length of all features, which are at the same places in all rows."""
         return float(self.features_per_row)
 
     def features(self, x: Floats) -> Features:
@@ -71,7 +71,7 @@ class Moments(PowerSums):
         if n < 1.5:
             return undefined()
         total = totals[product] - totals[first] * totals[second] / n
-        # Each of the three sums can be off by n · rounding, and the means of the first two are at most 1.
+        # Each of the three sums can be off by n · rounding; the means of two are at most 1.
         error = 3 * n * rounding
         return single(*(self.unit * (total + e) / (n - 1) for e in (0.0, -error, error)))
 
@@ -205,7 +205,7 @@ class SquaredScatter(PowerSums):
         return self.by_cluster(totals)[0]
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Return twice count · squared lengths less squared sums, added over clusters, over the pairs."""
+        """Return twice count · squared lengths less squared sums, over clusters, by the pairs."""
         counts, sums, lengths = self.by_cluster(totals)
         n = counts.sum()
         if n < 1.5:

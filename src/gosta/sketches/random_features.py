@@ -1,4 +1,4 @@
-"""Sketches by random directions that all nodes know: distances from projections, a kernel from Fourier features.
+"""Sketches by random directions that all nodes know: mean distances, and a Gaussian kernel.
 
 The mean of |⟨w, x − y⟩| over directions w is ‖x − y‖ times a constant, so the mean distance is a
 mean of differences in one dimension. Rows are projected on random directions, and each projection
@@ -21,9 +21,10 @@ from gosta.sketches.definition import CLEAR, Features, Result, Sketch, single, s
 from gosta.statistics import encode
 
 SEED = 2016  # of the directions: public, and the same everywhere
-# Standard errors over directions: with 32 of them the mean is further away in about one case in 2000.
+# Standard errors over directions: of 32 the mean is further away in about one case in 2000.
 REACH = 4.0
-# Places are computed in floats: for each bin of the range, far less than this is lost of them and of their sums.
+# Places are computed in floats: for each bin of the range, far less than this is lost of them and
+# of their sums.
 FLOAT_ERROR = 1e-14
 FEWEST_SETS = 8  # of directions at right angles, whose means differ less than single directions do
 
@@ -57,10 +58,10 @@ class Projections(Sketch):
         return *super().key, self.number
 
     def features(self, x: Floats) -> Features:
-        """Return for each direction the count and the place in a bin, and whether a value was clipped."""
+        """Return a count and a place for each direction, and whether a value was clipped."""
         n = len(x)
         inside = np.clip(x[:, : len(self.axes)], self.low, self.high)
-        # From the lowest corner, as a projection of large values would lose the digits in which rows differ.
+        # From the lowest corner: projections of large values lose digits in which rows differ.
         places = (project(inside - self.low, self.directions) - self.start) / self.widths
         bins = np.clip(places.astype(np.int64), 0, self.bins - 1)
         group = (x[:, -1] < 0).astype(np.int64) if self.has_classes else np.zeros(n, dtype=np.int64)
@@ -90,7 +91,7 @@ class Projections(Sketch):
         )
 
     def differences(self, first: Floats, second: Floats, rounding: float) -> Floats:
-        """Return sums of |x − y| over rows x of one group and y of another: (estimate, least, largest) × direction."""
+        """Return sums of |x − y| over two groups: (estimate, least, largest) × direction."""
         (c, p), (e, q) = first.swapaxes(0, 1), second.swapaxes(0, 1)  # counts and places
         at = np.arange(self.bins)
         s, t = c * at + p, e * at + q
@@ -112,13 +113,13 @@ class Projections(Sketch):
         return np.asarray((between.sum(axis=1) + within + steps) * self.widths)
 
     def mean(self, values: Floats) -> Result:
-        """Return the mean over directions of (estimate, least, largest), and where it is with high probability."""
+        """Return the mean over directions, and where it is with high probability."""
         value, low, high = values.mean(axis=1) / self.constant
         reach = REACH * (self._spread(values[0]) / self.constant)
         return single(value, low - reach, high + reach, is_certified=self.number == 1)
 
     def _spread(self, values: Floats) -> float:
-        """Return the standard error of the mean over directions: from sets at right angles, if there are enough."""
+        """Return the standard error of the mean over directions, or over enough sets of them."""
         if self.number == 1:
             return 0.0
         d = len(self.axes)
@@ -129,7 +130,7 @@ class Projections(Sketch):
 
 
 def _directions(d: int, number: int) -> Floats:
-    """Return random directions in d dimensions, in sets of d at right angles, which spreads them more evenly."""
+    """Return random directions in d dimensions, in sets of d at right angles."""
     if d == 1:
         return np.ones((1, 1))
     rng = np.random.default_rng([SEED, d])
@@ -160,7 +161,7 @@ class EnergyDistance(Projections):
     has_classes = True
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Average over directions twice the mean difference across the samples less those within."""
+        """Average twice the mean difference across the samples less those within."""
         first, second = self.table(totals)
         m, n = (float(part[:, 0].sum(axis=1).mean()) for part in (first, second))
         if min(m, n) < 0.5:
@@ -234,7 +235,7 @@ class MaximumMeanDiscrepancy(Sketch):
         return super().is_plausible(totals, tolerance) and bool(is_below)
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Return mean kernels within both samples, without pairs of a row with itself, less twice that across."""
+        """Return mean kernels within both samples, of different rows, less twice the one across."""
         counts, sums = self._samples(totals)
         if counts.min() < 1.5:
             return undefined()

@@ -1,4 +1,7 @@
-"""Sketches of scores of two classes: counts in class × bin. Pairs of rows in one bin are what is not known."""
+"""Sketches of scores of two classes: counts in class × bin.
+
+Pairs of rows in one bin are what is not known.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ class ScoreBins(GroupCounts):
         return (x[:, 1] < 0).astype(np.int64)
 
     def cumulated(self, totals: Floats, step: int = 1) -> tuple[Floats, Floats]:
-        """Return the shares of positive and of negative rows in all bins up to each; NaN where a class has no row.
+        """Return the shares of positive and of negative rows in all bins up to each.
 
-        From the first bin on, or with step −1 from the last one. Counts are added, not shares,
-        whose sums are rounded.
+        From the first bin on, or with step −1 from the last one; NaN where a class has no row.
+        Counts are added, not shares, whose sums are rounded.
         """
         counts = self.table(totals)[:, ::step]
         numbers = counts.sum(axis=1, keepdims=True)
@@ -40,7 +43,7 @@ class ScoreBins(GroupCounts):
         return positive, negative
 
     def wins(self, totals: Floats) -> Floats:
-        """Return the pairs of rows in which the positive one is higher: its estimate, least and largest value.
+        """Return the pairs in which the positive row is higher: estimate, least and largest value.
 
         Half of the pairs in one bin count; where bins cut a range, more if positive rows become
         more frequent within the bin: with densities 1 + a(u − ½) and 1 + b(u − ½) at places u, the
@@ -58,7 +61,7 @@ class ScoreBins(GroupCounts):
         return float(rows.prod()) if rows.min() >= 0.5 else np.nan
 
     def lift(self, counts: Floats) -> Floats:
-        """Return what the slopes of both densities add, for one row in each bin, to the pairs that it wins.
+        """Return what the slopes of both densities add to the pairs that one row of each bin wins.
 
         With slopes from the bin before to the bin after, only products of neighbouring bins remain:
         1/12 of each, if all widths are equal.
@@ -86,7 +89,7 @@ class Auc(ScoreBins):
         return single(*self.wins(totals) / self.pairs(totals))
 
     def gradient(self, totals: Floats) -> Floats | None:
-        """Return (share of the other class that a row wins against, less the AUC) / rows of its class."""
+        """Return (share of the other class that a row beats, less the AUC) / rows of its class."""
         positive, negative = self.table(totals)
         positives, negatives = positive.sum(), negative.sum()
         value = self.wins(totals)[0] / (positives * negatives)
@@ -116,7 +119,9 @@ class Auc(ScoreBins):
 
 @sketch("mann-whitney")
 class MannWhitney(ScoreBins):
-    """Number of pairs of a positive and a negative row in which the positive one scores higher, from counts in bins."""
+    """Number of pairs of a positive and a negative row in which the positive one scores higher,
+    from counts in bins.
+    """
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Count pairs."""
@@ -125,9 +130,11 @@ class MannWhitney(ScoreBins):
 
 @sketch("roc-curve")
 class RocCurve(ScoreBins):
-    """Points of the ROC curve: the highest true positive rate with a false positive rate of at most 1 %, 5 %, 10 %, ...
+    """Points of the ROC curve: the highest true positive rate with a false positive rate of at most
+    1 %, 5 %, 10 %, ...
 
-    At the edges of bins both rates are known; between two edges the curve rises from one to the other.
+    At the edges of bins both rates are known; between two edges the curve rises from one to the
+    other.
     """
 
     bounds = (0.0, 1.0)
@@ -150,7 +157,7 @@ class RocCurve(ScoreBins):
         return Result(value, true[left], true[right], labels=self.labels)
 
     def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
-        """Return the highest true positive rate of any threshold whose false positive rate is low enough."""
+        """Return the highest true positive rate of thresholds whose false one is low enough."""
         thresholds = np.concatenate([[np.inf], np.unique(x[:, 0])[::-1]])
         true, false = (1 - share for share in _shares_below(x, weights, thresholds, "left"))
         return np.array([true[false <= rate * (1 + 1e-12)].max() for rate in RATES])
@@ -163,7 +170,7 @@ class KolmogorovSmirnov(ScoreBins):
     bounds = (0.0, 1.0)
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Return the largest difference at an edge; inside a bin, one function can rise before the other does."""
+        """Return the largest difference at an edge; in a bin one function can rise first."""
         ends = self.cumulated(totals)
         starts = [np.append(0.0, end[:-1]) for end in ends]
         value = float(np.abs(ends[0] - ends[1]).max())
@@ -180,7 +187,7 @@ class KolmogorovSmirnov(ScoreBins):
 def _shares_below(
     x: Floats, weights: Floats | None, at: Floats, side: Literal["left", "right"]
 ) -> list[Floats]:
-    """Return the share of positive and of negative rows whose score is below some values, or not above ("right")."""
+    """Return the shares of positive and negative rows below values, or not above ("right")."""
     shares = []
     for chosen in (x[:, 1] > 0, x[:, 1] < 0):
         order = np.argsort(x[chosen, 0])

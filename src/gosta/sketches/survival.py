@@ -1,6 +1,7 @@
 """Sketches of times to an event: counts in time bin × (event or censored) × score bin or class.
 
-The order of two rows is known where their time bins differ; within a time bin every order is possible.
+The order of two rows is known where their time bins differ; within a time bin every order is
+possible.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LEAST_ROWS = 1e-9  # a divisor in place of a number of rows that is 0, or negati
 
 
 class PairCounts(NamedTuple):
-    """Pairs of rows that can be compared, those ordered correctly by the score, and the derivatives of both."""
+    """Pairs of rows that can be compared, those ordered correctly, and derivatives of both."""
 
     won: float
     comparable: float
@@ -35,7 +36,8 @@ class PairCounts(NamedTuple):
 
 @sketch("concordance-index")
 class ConcordanceIndex(Counts):
-    """Harrell's C, the share of pairs ordered correctly by the score, from counts in bins of time and score.
+    """Harrell's C, the share of pairs ordered correctly by the score, from counts in bins of time
+    and score.
 
     The sums: censored rows, then events; each in time bin × score bin.
     """
@@ -60,16 +62,17 @@ class ConcordanceIndex(Counts):
         return rows - events, events, rows
 
     def _ordered(self, events: Floats, rows: Floats) -> tuple[float, float, float]:
-        """Return pairs in different time bins: ordered correctly by score bins, in the same score bin, and all."""
+        """Return pairs in different time bins: ordered correctly, in one score bin, and all."""
         later = sums_after(rows, 0)
         right, tied = (events * sums_before(later, 1)).sum(), (events * later).sum()
         return float(right), float(tied), float((events * later.sum(axis=1, keepdims=True)).sum())
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Add to the pairs that are known those within time bins that would raise, or lower, the share."""
+        """Add to the known pairs those within time bins that would raise, or lower, the share."""
         censored, events, rows = self._counts(totals)
         right, tied, pairs = self._ordered(events, rows)
-        # In one time bin: two events in either order, or none if tied; an event and a censored row, or neither first.
+        # In one time bin: two events in either order, or none if tied; an event and a censored row,
+        # or neither first.
         number = events.sum(axis=1)
         both = float((number * (number - 1)).sum()) / 2
         up = both + float((events * (sums_before(censored, 1) + censored)).sum())
@@ -84,9 +87,10 @@ class ConcordanceIndex(Counts):
     def _estimate(self, totals: Floats) -> PairCounts:
         """Return the pairs that count for the value.
 
-        Where time bins cut a range, two events in one bin are a pair, ordered correctly half of the time and, as order
-        matters less the closer times are, a sixth of the excess between neighbouring bins more; and half of the pairs
-        of an event and a censored row count. Otherwise rows in one bin have the same time.
+        Where time bins cut a range, two events in one bin are a pair, ordered correctly half of the
+        time and, as order matters less the closer times are, a sixth of the excess between
+        neighbouring bins more; and half of the pairs of an event and a censored row count.
+        Otherwise rows in one bin have the same time.
         """
         censored, events, rows = self._counts(totals)
         right, tied, pairs = self._ordered(events, rows)
@@ -127,7 +131,10 @@ class ConcordanceIndex(Counts):
 
 
 class TimeBins(GroupCounts):
-    """The sums: counts in group × time bin; groups are censored rows and events, of each class if there are some."""
+    """The sums: counts in group × time bin.
+
+    Groups are censored rows and events, of each class if there are classes.
+    """
 
     def prepare(self) -> None:
         super().prepare()
@@ -144,7 +151,7 @@ class TimeBins(GroupCounts):
         return group + 2 * (x[:, 2] < 0) if self.has_classes else group
 
     def with_noise(self, totals: Floats, noise: float) -> Sketch:
-        """Find the bins at whose end the rows at risk, of each class, are certainly not noise alone."""
+        """Find the bins at whose end the rows at risk, of each class, are more than noise."""
         made = copy(self)
         leaving = totals.reshape(-1, 2, self.axes[0].bins).sum(axis=1)
         left = np.arange(self.axes[0].bins)[::-1]
@@ -169,7 +176,9 @@ class TimeBins(GroupCounts):
 
 @sketch("kaplan-meier")
 class KaplanMeier(TimeBins):
-    """Kaplan-Meier curve, the share without an event before a time: at `times`, or up to ten edges of time bins."""
+    """Kaplan-Meier curve, the share without an event before a time: at `times`, or up to ten edges
+    of time bins.
+    """
 
     encode = staticmethod(encode.event_times)
     roles = ("time", "event")
@@ -184,7 +193,7 @@ class KaplanMeier(TimeBins):
             self.times = _parse_times(self.options["times"])
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Multiply the shares that survive bins: the most if events come first in a bin, the least if last."""
+        """Multiply the shares that survive bins; in a bin, events can come first or last."""
         censored, events = self.counts(totals)
         labels = tuple(f"before {time:g}" for time in self.times)
         if totals.sum() < 0.5:
@@ -231,7 +240,9 @@ def _parse_times(option: Any) -> Floats:
 
 @sketch("log-rank")
 class LogRank(TimeBins):
-    """Log-rank test of two classes: the statistic, which is chi-squared with one degree of freedom, and its p-value."""
+    """Log-rank test of two classes: the statistic, which is chi-squared with one degree of freedom,
+    and its p-value.
+    """
 
     encode = staticmethod(encode.grouped_event_times)
     roles = ("time", "event")
@@ -246,7 +257,7 @@ class LogRank(TimeBins):
         return np.asarray(totals.reshape(2, -1).sum(axis=1))
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Bound the share of the first class among rows at risk within each bin, so the expected events.
+        """Bound the share of the first class among rows at risk, so the expected events.
 
         With noise, return observed less expected events and their variance, for `finished`.
         """
@@ -257,7 +268,7 @@ class LogRank(TimeBins):
             return undefined(self.labels)
         stop = start - leaving
         died = events.sum(axis=0)
-        # Of the rows at risk at an event, the first class has the least share where it has lost all that it can.
+        # The first class has the least share of the rows at risk where it has lost all that it can.
         least = stop[0] / np.maximum(stop[0] + start[1], LEAST_ROWS)
         most = start[0] / np.maximum(start[0] + stop[1], LEAST_ROWS)
         middle = (start + stop).sum(axis=0) / 2
@@ -277,7 +288,7 @@ class LogRank(TimeBins):
         rows = np.array([stop[0] + start[1], start[0] + stop[1]])
         ends = ends / np.maximum(rows, LEAST_ROWS) ** 2
         peak = np.where((least < 0.5) & (most > 0.5), 0.25, ends.max(axis=0))
-        # Of events at one time at most all but one are lost to ties: factor (n − d)/(n − 1), n rows at risk.
+        # Of d events at one time and n rows at risk, ties lose at most a factor (n − d)/(n − 1).
         rest = stop.sum(axis=0)
         ties = np.where(died > 1, rest / np.maximum(rest + died - 1, 1.0), 1.0)
         variance, least_variance, most_variance = (
@@ -294,7 +305,7 @@ class LogRank(TimeBins):
         return _test_result(min(max(chi, least_chi), most_chi), least_chi, most_chi)
 
     def finished(self, found: Result, errors: Floats) -> Result:
-        """Return the test by observed less expected events, whose variance is that without noise and that of noise."""
+        """Return the test by observed less expected events; their variance has a part by noise."""
         (gap, variance), (least, least_variance), (most, most_variance) = found[:3]
         if not variance > 0:
             return undefined(self.labels)
@@ -322,7 +333,7 @@ def _test_result(chi: float, low: float, high: float) -> Result:
 
 
 def log_rank_z(x: Floats) -> float:
-    """Return observed less expected events of the first class, in standard deviations; NaN without a comparison."""
+    """Return observed less expected events of the first class, in standard deviations."""
     times, place = np.unique(x[:, 0], return_inverse=True)
     place = place.reshape(-1)
     has_event, is_first = x[:, 1] > 0, x[:, 2] > 0

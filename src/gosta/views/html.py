@@ -12,10 +12,14 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 {refresh}<title>{title}</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
+body {{
+  font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem
+}}
 :root {{ color-scheme: light dark }}
 table {{ border-collapse: collapse; width: 100%; margin-bottom: 2rem }}
-td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #8884; font-weight: normal }}
+td, th {{
+  text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #8884; font-weight: normal
+}}
 th {{ color: #777 }}
 td {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere }}
 </style>
@@ -25,7 +29,7 @@ td {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere }}
 
 
 def page(title: str, body: str, refresh_seconds: int | None = None) -> str:
-    """Return a page with a heading, reloaded by the browser at an interval if given; `body` is HTML."""
+    """Return a page with a heading, which browsers reload at an interval; `body` is HTML."""
     refresh = (
         ""
         if refresh_seconds is None
@@ -60,7 +64,7 @@ def table(
 def sparkline(
     title: str, x: Iterable[float], y: Iterable[float], width: int = 240, height: int = 48
 ) -> str:
-    """Return a small line chart as SVG, with a logarithmic scale of y; empty with fewer than two positive values.
+    """Return a small line chart as SVG, with y on a logarithmic scale; empty without two points.
 
     >>> sparkline("error", [1, 2, 3], [1.0, 0.1, 0.01], 102, 42).count("polyline")
     1
@@ -74,5 +78,6 @@ def sparkline(
     across, up = (width - 2) / (right - left or 1.0), (height - 2) / (high - low or 1.0)
     line = " ".join(f"{1 + (a - left) * across:.1f},{1 + (high - b) * up:.1f}" for a, b in points)
     drawn = f'<polyline points="{line}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
-    shown = f'<svg width="{width}" height="{height}" role="img" aria-label="{escape(title)}">{drawn}</svg>'
+    size = f'width="{width}" height="{height}"'
+    shown = f'<svg {size} role="img" aria-label="{escape(title)}">{drawn}</svg>'
     return f"<div>{escape(title)}<br>{shown}</div>\n"

@@ -51,7 +51,7 @@ def percent(share: float | None, spec: str = ".3g") -> str:
 
 
 def error(value: float | Sequence[float | None] | None, relative: bool = True) -> str:
-    """Format an error: a relative one as a percentage, from 10 upwards as a factor; an absolute one as a number.
+    """Format an error: a relative one in per cent, from 10 upwards as a factor; others as numbers.
 
     Several errors, one for each value of an estimate, are separated by commas.
     """

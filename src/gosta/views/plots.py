@@ -1,6 +1,7 @@
-"""Plots of errors: a colour and a marker for each protocol, a band for the spread over nodes, dashes for theory.
+"""Plots of errors: a colour and marker for each protocol, a band for the spread, dashes for theory.
 
-The functions take arrays and labels, so that simulations, sweeps and the paper's experiments share them.
+The functions take arrays and labels, so that simulations, sweeps and the paper's experiments share
+them.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def new_figure(width: float, height: float, dpi: int = 150) -> Any:
 
 
 def shown_figure(width: float, height: float) -> Any:
-    """Return an empty figure that a notebook shows at the end of its cell, and a script with ``pyplot.show()``.
+    """Return an empty figure that notebooks show, and scripts with ``pyplot.show()``.
 
     pyplot knows of it, so that users see and close it like figures of other packages.
     """
@@ -112,14 +113,16 @@ def draw_curve(
 ) -> None:
     """Draw the mean error and a band for the spread over nodes.
 
-    The band extends as far below the mean as above it on a logarithmic axis, where mean - spread may not exist.
+    The band extends as far below the mean as above it on a logarithmic axis, where mean - spread
+    may not exist.
     """
     mean = np.where(curve.mean > 0, curve.mean, np.nan)  # 0 has no place on a logarithmic axis
     every, place = max(1, len(mean) // MARKED), [*MARKERS, curve.protocol].index(curve.protocol)
     # so that curves that lie on each other show all their markers
     first = 3 * every * place // len(MARKERS) % every
     (line,) = ax.plot(
-        curve.x, mean, label=label, color=colour or COLOURS.get(curve.protocol), linewidth=linewidth,
+        curve.x, mean, label=label, linewidth=linewidth,
+        color=colour or COLOURS.get(curve.protocol),
         marker=marker(curve.protocol), markersize=3.5 * linewidth, markevery=(first, every),
     )  # fmt: skip
     if band_opacity:
@@ -135,7 +138,7 @@ def draw_curve(
 
 
 def set_scales(ax: Any, relative: bool = True, log_x: bool = False) -> None:
-    """Make the error axis logarithmic, in per cent for relative errors, and abbreviate large numbers on the other."""
+    """Make the error axis logarithmic, in per cent if relative; abbreviate numbers on the other."""
     abbreviate = matplotlib("ticker").EngFormatter()
     ax.set_yscale("log")
     ax.set_xscale("log" if log_x else "linear")
@@ -184,9 +187,9 @@ def draw_privacy(
     lines: Mapping[str, float],
     relative: bool = False,
 ) -> None:
-    """Draw errors over epsilon for several ways to keep rows private, and errors that do not depend on it as lines.
+    """Draw errors over epsilon for several ways to keep rows private.
 
-    Relative errors are shown in per cent.
+    Errors that do not depend on epsilon are lines; relative errors are shown in per cent.
     """
     for name, values in errors.items():
         ax.plot(epsilons, values, label=name, color=PRIVACY_COLOURS[name], marker="o", markersize=3)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 MAX_WIDTH = 110  # characters up to which running text is easy to read
 MIN_WIDTH = 40
-# What is printed for characters that the encoding of the terminal does not have; for others a question mark.
+# What is printed for characters that the terminal's encoding lacks; for others a question mark.
 PLAIN = {
     "·": "*",
     "×": "x",
@@ -27,7 +27,7 @@ PLAIN = {
 
 
 def replace_unknown_characters() -> None:
-    """Print something else for characters that the encoding of the standard streams does not have."""
+    """Print something else for characters that the standard streams' encoding lacks."""
     codecs.register_error("gosta.plain", _plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
@@ -65,7 +65,7 @@ def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, wrap: bool = False) -> str:
-    """Align names and their values or explanations, wrapped to a width that is easy to read if wished.
+    """Align names and their values or explanations; `wrap` breaks long lines.
 
     >>> print(definitions([("nodes", "1,000"), ("spectral gap", "0.5")]))
       nodes         1,000
@@ -86,7 +86,7 @@ def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, wrap: bool 
 
 
 def printable(text: str) -> str:
-    r"""Return a text without control characters, with which somebody else's text could take over the terminal.
+    r"""Return a text without control characters, which could take over the terminal.
 
     >>> printable("node-1\x1b[2J")
     'node-1?[2J'
