@@ -11,7 +11,7 @@ ALL = [s for s in STATISTICS.values() if s.kernel.__module__.startswith("gosta."
 
 
 # Functions of means over pairs; the others, medians over pairs and ranks of rows, are in
-# test_medians.py.
+# test_pair_medians.py.
 BUILT_IN = [s for s in ALL if s.median is None and not s.is_per_row]
 
 
