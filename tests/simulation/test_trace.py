@@ -53,13 +53,43 @@ def test_checkpoints_in_equal_ratios() -> None:
     assert trace.iterations.tolist() == [1, 10, 100, 1000, 10_000]
 
 
-def test_saving_and_loading(tmp_path: Path) -> None:
-    trace = short(clocks=True)
+SETTINGS: list[dict[str, Any]] = [
+    {"clocks": True},
+    {"protocol": "relay", "graph": "watts-strogatz"},
+    {"graph": "cycle,complete@100,repeat@300", "loss": 0.1, "partition": (5, 900)},
+    {"by": "petal length", "homophily": 0.5},
+    {"nodes": 11, "by": "petal length", "interval": 0.9},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_saving_and_loading(settings: dict[str, Any], tmp_path: Path) -> None:
+    trace = short(**settings)
     trace.save(tmp_path / "run.nc")
     again = gosta.Trace.load(tmp_path / "run.nc")
     assert again.data.identical(trace.data)
     assert again.info == trace.info
+    assert not again.missing
+    ours, theirs = trace.setting, again.setting
+    for name in ("protocol", "estimand", "placement", "faults", "homophily", "graph_name"):
+        assert getattr(theirs, name) == getattr(ours, name), name
+    for graph, saved in zip(ours.graphs, theirs.graphs, strict=True):
+        for name in ("edges", "weights", "parents"):
+            np.testing.assert_array_equal(getattr(saved, name), getattr(graph, name))
+    assert again.to_dict() == trace.to_dict()
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_traces_of_other_formats_are_refused_in_one_line(tmp_path: Path) -> None:
+    trace = short()
+    data = trace.data.assign_attrs(gosta=json.dumps({"format": "gosta trace 6", "nodes": 150}))
+    data.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    with pytest.raises(gosta.InputError) as error:
+        gosta.Trace.load(tmp_path / "run.nc")
+    assert str(error.value).endswith(
+        "run.nc has the format 'gosta trace 6', this version reads 'gosta trace 7'; "
+        "simulate it again"
+    )
 
 
 WAYS: list[dict[str, Any]] = [
