@@ -585,14 +585,20 @@ def test_nobody_chooses_its_part_by_those_of_others() -> None:
 
 
 @pytest.mark.parametrize("jump", [-1e6, 1e6])
-def test_deadlines_do_not_follow_the_clock_on_the_wall(jump: float) -> None:
+@pytest.mark.parametrize("is_late_to", ["join", "contribute"])
+def test_deadlines_do_not_follow_the_clock_on_the_wall(is_late_to: str, jump: float) -> None:
     network = SumNetwork([scores(30) for _ in range(4)], complete(4), **AUC)
-    network.crash("node-3", float("inf"))
+    if is_late_to == "join":
+        network.crash("node-3", float("inf"))
+    else:
+        network.sum_peers["node-3"]._contribute = lambda *_: iter(())  # type: ignore
     for node in network.nodes.values():
         node.clock = lambda: (
             START_TIME + network.clock.now + (jump if network.clock.now > 1.0 else 0.0)
         )
     network.clock.run(1.9)
-    assert all(peer.current.roster is None for peer in network.sum_peers.values())
+    rosters = {peer.current.roster is None for peer in network.sum_peers.values()}
+    assert rosters == {is_late_to == "join"}
+    assert max(peer.epoch for peer in network.sum_peers.values()) == 1
     network.clock.run(12.0)
     assert {network.sum_peers[name].state() for name in network.names[:3]} == {"complete"}
