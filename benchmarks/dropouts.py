@@ -1,9 +1,11 @@
-"""What a site that goes and comes back costs a network of private sums: 20 real nodes and journals in virtual time.
+"""What a site that goes and comes back costs a network of private sums: 20 real nodes and journals
+in virtual time.
 
-One of 20 sites is killed every 30 s, for 5 s, and an epoch is requested every 4 s, so that it is killed at every moment
-of an epoch. Each epoch needs all 20 sites: what has been sent without a site would show its sums when it is back, so
-that an epoch waits for the site, which sends again what its journal has. Counted are the epochs that gave a result, how
-long they took, and what they cost: agreements of an operator (none may be needed), and epsilon (that of one release).
+One of 20 sites is killed every 30 s, for 5 s, and an epoch is requested every 4 s, so that it is
+killed at every moment of an epoch. Each epoch needs all 20 sites: what has been sent without a site
+would show its sums when it is back, so that an epoch waits for the site, which sends again what its
+journal has. Counted are the epochs that gave a result, how long they took, and what they cost:
+agreements of an operator (none may be needed), and epsilon (that of one release).
 
 Run with: python benchmarks/dropouts.py [--smoke]
 """
@@ -98,7 +100,8 @@ def main() -> None:
     sites, seconds = (9, 60.0) if arguments.smoke else (SITES, 600.0)
     print(f"{sites} sites, {seconds:.0f} virtual seconds; {FLAPPING} is killed every 30 s, for 5 s")
     print(
-        f"{'':<34} {'epochs':>7} {'results':>8} {'median':>8} {'longest':>8} {'agreements':>11} {'epsilon':>8}"
+        f"{'':<34} {'epochs':>7} {'results':>8} {'median':>8} "
+        f"{'longest':>8} {'agreements':>11} {'epsilon':>8}"
     )
     is_ok = True
     for epsilon in (None, 1.0):
@@ -110,7 +113,8 @@ def main() -> None:
             is_right &= one.epsilon <= (epsilon or 0.0)
             is_ok &= is_right
             print(
-                f"{title:<34} {one.epochs:>7} {len(one.seconds):>8} {np.median(one.seconds):>6.2f} s {longest:>6.2f} s "
+                f"{title:<34} {one.epochs:>7} {len(one.seconds):>8} {np.median(one.seconds):>6.2f} "
+                f"s {longest:>6.2f} s "
                 f"{one.needs:>11} {one.epsilon:>8g} {'' if is_right else 'WRONG'}",
                 flush=True,
             )

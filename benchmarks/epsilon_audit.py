@@ -1,17 +1,20 @@
-"""Empirical audit of ε: how well two tables that differ in one row can be told apart by what is released.
+"""Empirical audit of ε: how well two tables that differ in one row can be told apart by what is
+released.
 
-For every sketch, law of noise and several numbers of shares: two neighbouring tables whose sums differ most, and many
-releases of both, each the sums plus the noise of all honest sites (participants less the colluding ones, which know
-their own). Events are thresholds of the likelihood ratio of the two tables, over all totals and over the one that
-differs most. If the release is (ε, δ)-private, an event has P ≤ e^ε P' + δ: so its frequencies give a lower bound of ε,
+For every sketch, law of noise and several numbers of shares: two neighbouring tables whose sums
+differ most, and many releases of both, each the sums plus the noise of all honest sites
+(participants less the colluding ones, which know their own). Events are thresholds of the
+likelihood ratio of the two tables, over all totals and over the one that differs most. If the
+release is (ε, δ)-private, an event has P ≤ e^ε P' + δ: so its frequencies give a lower bound of ε,
 
     ε ≥ log((lower bound of P − δ) / upper bound of P'),
 
-with the bounds of Clopper and Pearson. The largest over all events is printed beside the ε that is claimed. Budgets
-take Gaussian noise for more than that, for noise of some μ = change / deviation: so Φ⁻¹(P) − Φ⁻¹(P') ≤ μ for every
-event, which frequencies near ½ bound more closely; the last number is the ε of the largest lower bound of μ. If either
-is larger than what is claimed, the noise is too small, and the exit status is 1. By Bonferroni's correction, over all
-lines, events, sides and bounds, noise that is right fails for less than one seed in 10,000 (`FALSE_ALARM`); the seed is
+with the bounds of Clopper and Pearson. The largest over all events is printed beside the ε that is
+claimed. Budgets take Gaussian noise for more than that, for noise of some μ = change / deviation:
+so Φ⁻¹(P) − Φ⁻¹(P') ≤ μ for every event, which frequencies near ½ bound more closely; the last
+number is the ε of the largest lower bound of μ. If either is larger than what is claimed, the noise
+is too small, and the exit status is 1. By Bonferroni's correction, over all lines, events, sides
+and bounds, noise that is right fails for less than one seed in 10,000 (`FALSE_ALARM`); the seed is
 fixed.
 
 Run with: python benchmarks/epsilon_audit.py [--smoke] [--scale 0.5]
@@ -67,14 +70,18 @@ class Audit(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What is released in one round: noise, and by how much the sums of the first table exceed those of the second."""
+    """What is released in one round: noise, and by how much the sums of the first table exceed
+    those of the second.
+    """
 
     noise: Noise
     change: Whole  # in grid units, where it is not 0
 
     @property
     def reach(self) -> float:
-        """Largest likelihood ratio (its logarithm) that has to be considered: for Gaussian noise 3 deviations."""
+        """Largest likelihood ratio (its logarithm) that has to be considered: for Gaussian noise 3
+        deviations.
+        """
         if self.noise.law == "laplace":
             return float(np.abs(self.change).sum()) / self.unit
         return 3 * math.sqrt(float((self.change.astype(np.float64) ** 2).sum())) / self.unit
@@ -90,7 +97,9 @@ class Round(NamedTuple):
         return self._replace(change=self.change[[int(np.argmax(np.abs(self.change)))]])
 
     def ratios(self, noise: Whole) -> Floats:
-        """Return the logarithms of the likelihood ratio for releases of the first table, then of the second."""
+        """Return the logarithms of the likelihood ratio for releases of the first table, then of
+        the second.
+        """
         drawn, change = noise / self.unit, self.change / self.unit
         if self.noise.law == "laplace":
             own = np.abs(drawn)
@@ -105,7 +114,9 @@ class Round(NamedTuple):
 
 
 def audits() -> list[Audit]:
-    """Return the lines of the table: each sketch with each law that suits it, then shares, strata and rounds."""
+    """Return the lines of the table: each sketch with each law that suits it, then shares, strata
+    and rounds.
+    """
     found = []
     for name, made in SKETCHES.items():
         case = Case(name, name, {"options": OPTIONS.get(name, {})})
@@ -136,7 +147,9 @@ def audits() -> list[Audit]:
 
 
 def prepare(audit: Audit) -> list[Round]:
-    """Return the rounds of a release of the two neighbouring tables that differ most, of those that are tried."""
+    """Return the rounds of a release of the two neighbouring tables that differ most, of those that
+    are tried.
+    """
     layouts = rounds_of(audit.case)
     settings = PrivateSettings(
         epsilon=audit.epsilon,
@@ -158,7 +171,9 @@ def prepare(audit: Audit) -> list[Round]:
 
 
 def farthest(layouts: list[Layout], noises: list[Noise], table: dict[str, Any]) -> tuple[int, int]:
-    """Return two rows of the pool of which one in place of the other changes the sums most, as the law measures it."""
+    """Return two rows of the pool of which one in place of the other changes the sums most, as the
+    law measures it.
+    """
     found = np.zeros((POOL, POOL))
     for layout, noise in zip(layouts, noises, strict=True):
         x = encode(layout, table)[:POOL]
@@ -179,7 +194,9 @@ def draw_total(one: Round, releases: int, scale: float, random: Random) -> Whole
 def counts_of(
     rounds: list[Round], releases: int, scale: float, random: Random
 ) -> tuple[Whole, Whole]:
-    """Count the releases of the first and of the second table in which each likelihood ratio is above a threshold."""
+    """Count the releases of the first and of the second table in which each likelihood ratio is
+    above a threshold.
+    """
     widest = max(len(one.change) for one in rounds)
     alone = [one.largest for one in rounds]
     thresholds = [
@@ -208,7 +225,8 @@ def chunks(total: int, most: int) -> Iterator[int]:
 def lower_bounds(
     first: Whole, second: Whole, releases: int, delta: float, level: float
 ) -> tuple[float, float]:
-    """Return the largest lower bounds of ε and of μ over all events, their complements, and both orders of the tables.
+    """Return the largest lower bounds of ε and of μ over all events, their complements, and both
+    orders of the tables.
 
     `level` is the probability that one bound of a frequency is wrong.
     """
@@ -264,7 +282,8 @@ def main() -> None:
         len(lines) * 4 * 2 * THRESHOLDS * 2
     )  # sides, ratios, thresholds, and two bounds of each
     print(
-        f"| law | sketch | totals that differ | shares of noise | ε | δ | ε is at least | by μ | |\n{'| --- ' * 9}|"
+        "| law | sketch | totals that differ | shares of noise "
+        f"| ε | δ | ε is at least | by μ | |\n{'| --- ' * 9}|"
     )
     with progress.bar("audit", len(lines), 0) as advance:
         for number, audit in enumerate(lines):

@@ -1,8 +1,11 @@
-"""Error of the AUC under differential privacy, by way to keep rows private; what masks and noise cost a site.
+"""Error of the AUC under differential privacy, by way to keep rows private.
 
-Errors are root mean squares over draws of the noise, bins included, with 20 sites of which one may collude; for each
-way the best of 4 to 64 bins. Scores lie in [0, 1]: ranks of the breast cancer data's (569 rows), or two normal classes
-with an AUC of 0.9. "Before" are numbers of a prototype with a trusted curator's noise, which ours must not exceed.
+What masks and noise cost a site.
+
+Errors are root mean squares over draws of the noise, bins included, with 20 sites of which one may
+collude; for each way the best of 4 to 64 bins. Scores lie in [0, 1]: ranks of the breast cancer
+data's (569 rows), or two normal classes with an AUC of 0.9. "Before" are numbers of a prototype
+with a trusted curator's noise, which ours must not exceed.
 
 Run with: python benchmarks/private.py [--plot docs/images/privacy.png | --smoke]
 """
@@ -108,7 +111,10 @@ def best_errors(
 def compare(
     sizes: Sequence[int], bin_counts: Sequence[int], draws: int, must_be_as_good: bool
 ) -> None:
-    """Print the error of each way; that of masks with shared noise is at most what it was before."""
+    """Print the error of each way.
+
+    That of masks with shared noise is at most what it was before.
+    """
     ways = [ROWS, SITES, SHARED, GAUSSIAN]
     print(f"| rows | sampling s.e. | epsilon | {' | '.join(ways)}, delta {DELTA:g} | before |")
     print("| --- |" + " --- |" * (len(ways) + 3))
@@ -119,7 +125,8 @@ def compare(
             shown = " | ".join(f"{best[way][0]:.2g} ({best[way][1]} bins)" for way in ways)
             before = BEFORE.get((n, epsilon))
             print(
-                f"| {n:,} | {rows.auc.standard_error:.2g} | {epsilon:g} | {shown} | {before or '-'} |",
+                f"| {n:,} | {rows.auc.standard_error:.2g} | "
+                f"{epsilon:g} | {shown} | {before or '-'} |",
                 flush=True,
             )
             assert best[SHARED][0] < best[SITES][0] < best[ROWS][0] or n > 5_000 or epsilon > 1, (
@@ -147,7 +154,8 @@ def print_costs(bins: int) -> None:
     times = {name: min(common.seconds_of(step) for _ in range(20)) for name, step in work.items()}
     shown = ", ".join(f"{name} {1000 * seconds:.2f} ms" for name, seconds in times.items())
     print(
-        f"\na site of {SITE_COUNT}, AUC with {bins} bins ({numbers} numbers, {8 * numbers} bytes): {shown}",
+        f"\na site of {SITE_COUNT}, AUC with {bins} bins "
+        f"({numbers} numbers, {8 * numbers} bytes): {shown}",
         flush=True,
     )
 

@@ -112,7 +112,9 @@ def test_keys_of_low_order_are_no_keys() -> None:
 
 
 def test_masks_differ_between_epochs_and_pairs() -> None:
-    """Also if a participant repeats another one's public key: both masks of an honest site would cancel."""
+    """Also if a participant repeats another one's public key: both masks of an honest site would
+    cancel.
+    """
     keys = keys_of(["a", "b", "c"])
     public = {name: masks.public_key(key) for name, key in keys.items()}
     copied = masks.mask(50, "b", keys["b"], public | {"c": public["a"]}, CONTEXT)
@@ -122,7 +124,9 @@ def test_masks_differ_between_epochs_and_pairs() -> None:
 
 
 def test_contributions_are_uniform() -> None:
-    """Chi-square of all bytes that leave a site with constant data: a false alarm once in a million seeds."""
+    """Chi-square of all bytes that leave a site with constant data: a false alarm once in a million
+    seeds.
+    """
     names, zeros = ["a", "b", "c"], np.zeros(512, dtype=np.uint64)
     found = [contributions({"a": zeros}, keys_of(names, seed))["a"].tobytes() for seed in range(60)]
     counts = np.bincount(np.frombuffer(b"".join(found), dtype=np.uint8), minlength=256)
@@ -130,11 +134,13 @@ def test_contributions_are_uniform() -> None:
 
 
 def test_others_see_the_total_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simulator that knows the total and what colluding sites know gives byte for byte what they see.
+    """A simulator that knows the total and what colluding sites know gives byte for byte what they
+    see.
 
-    The masks between two honest sites are drawn at random here, which is what ChaCha20 with a key that nobody knows
-    stands for. For other data with the same total there are masks, each as probable as the ones drawn, with which every
-    site sends the same bytes; and the simulator, without honest data, draws what they send from the same numbers.
+    The masks between two honest sites are drawn at random here, which is what ChaCha20 with a key
+    that nobody knows stands for. For other data with the same total there are masks, each as
+    probable as the ones drawn, with which every site sends the same bytes; and the simulator,
+    without honest data, draws what they send from the same numbers.
     """
     honest, colluding = ["b", "d", "e"], ["a", "c"]
     names, size = sorted(honest + colluding), 40

@@ -1,4 +1,7 @@
-"""Noise has its law, in shares and in total; (ε, δ) are what they should be, by formula and by measurement."""
+"""Noise has its law, in shares and in total.
+
+(ε, δ) are what they should be, by formula and by measurement.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,9 @@ def test_gaussian_shares_add_up_to_the_law(sums: dict[str, Any], levels: int) ->
 
 
 def test_sum_of_levels_is_discrete_gaussian() -> None:
-    """A + 8B against the law itself, number by number, exactly: no multiple of 8 is more probable than others."""
+    """A + 8B against the law itself, number by number, exactly: no multiple of 8 is more probable
+    than others.
+    """
     one = np.exp(-(np.arange(-320, 321) ** 2) / (2 * 32.0**2))
     spread = np.zeros(8 * 640 + 1)
     spread[::8] = one
@@ -166,7 +171,9 @@ def test_delta_of_gaussian_noise_is_the_integral(epsilon: float, mu: float) -> N
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 1e-6), (4.0, 1e-6), (8.0, 1e-9)])
 def test_delta_on_the_grid_is_not_exceeded(epsilon: float, delta: float) -> None:
-    """The exact δ of the coarsest grid: a row leaves one cell for another, and the loss depends on their difference."""
+    """The exact δ of the coarsest grid: a row leaves one cell for another, and the loss depends on
+    their difference.
+    """
     deviation = module.GRID_MARGIN * math.sqrt(2) / gaussian_mu(epsilon, delta)
     unit = 2 ** max(0, math.ceil(math.log2(module.LEAST_DEVIATION / deviation)))
     sigma = deviation * unit
@@ -201,7 +208,9 @@ def test_composition_of_releases() -> None:
 
 @pytest.mark.parametrize(("rho", "delta"), [(0.01, 1e-6), (0.5, 1e-6), (2.0, 1e-10)])
 def test_concentrated_privacy_lies_between_known_bounds(rho: float, delta: float) -> None:
-    """Above what Gaussian noise with this ρ costs exactly, below the simple formula of Bun and Steinke."""
+    """Above what Gaussian noise with this ρ costs exactly, below the simple formula of Bun and
+    Steinke.
+    """
     exact, simple = (
         gaussian_epsilon(math.sqrt(2 * rho), delta),
         rho + 2 * math.sqrt(rho * math.log(1 / delta)),
@@ -214,10 +223,11 @@ def test_concentrated_privacy_lies_between_known_bounds(rho: float, delta: float
 
 
 def measured_epsilon(noise: Noise, delta: float, draws: int = 200_000) -> float:
-    """Return a lower confidence bound of ε: how well a row's place in one of two cells can be told from the totals.
+    """Return a lower confidence bound of ε: how well a row's place in one of two cells can be told
+    from the totals.
 
-    The most powerful test takes the difference of the two cells; 20 thresholds, both directions. The probability that
-    the bound exceeds the true ε is below `FALSE_ALARM`.
+    The most powerful test takes the difference of the two cells; 20 thresholds, both directions.
+    The probability that the bound exceeds the true ε is below `FALSE_ALARM`.
     """
     unit = 2**noise.bits
     first, second = (honest_total(noise, 2 * draws, seed).reshape(2, draws) for seed in (1, 2))

@@ -56,7 +56,8 @@ def test_a_file_allows_private_sums_only(tmp_path: Path) -> None:
         ("min_sites = -1", "min_sites = -1 must be a whole number from 0 to 1,000,000,000"),
         (
             'modes = ["all"]',
-            "modes.0 = 'all': invalid enum value 'all'; there are: rows, private, noisy; fix the line",
+            "modes.0 = 'all': invalid enum value 'all'; "
+            "there are: rows, private, noisy; fix the line",
         ),
         ("modes = []", r"modes = \[\] allows nothing"),
         ("epsilon_budget = inf", "epsilon_budget = inf must be a number above 0, such as 10"),
@@ -68,7 +69,8 @@ def test_a_file_allows_private_sums_only(tmp_path: Path) -> None:
         ),
         (
             "min_cell = 51",
-            "min_cell = 51 exceeds max_min_cell = 50, .*; raise max_min_cell too, or lower min_cell",
+            "min_cell = 51 exceeds max_min_cell = 50, .*; "
+            "raise max_min_cell too, or lower min_cell",
         ),
         ("delta_budget = 1.0", "delta_budget = 1.0 must be from 0 to 0.1"),
         ("min_rows = ", "cannot read .*policy.toml: Invalid value"),

@@ -159,7 +159,8 @@ def test_noise_is_that_of_epsilon() -> None:
     assert (noisy[0].epsilon, noisy[0].delta) == (1.0, 0.0)
     errors: Floats = np.concatenate([one.totals - plain.totals for one in noisy])
     noise = choose_noise(PrivateSettings(epsilon=1.0), plain.layout, 5)
-    # 960 numbers of excess kurtosis below 5: six standard errors are 0.5, a false alarm is under one in a million.
+    # 960 numbers of excess kurtosis below 5: six standard errors are 0.5, a false alarm is under
+    # one in a million.
     assert errors.var() == pytest.approx(noise.variance, rel=0.5)
     assert noisy[0].interval is not None
     assert plain.interval is not None

@@ -1,4 +1,6 @@
-"""What left a site of private sums: 'gosta audit', its chain of hashes, 'gosta network verify', status and metrics."""
+"""What left a site of private sums: 'gosta audit', its chain of hashes, 'gosta network verify',
+status and metrics.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ ROLES = plan.Roles(label="died", score="risk", classes=("0", "1"))
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network of three processes that released an AUC, and a node that is not in it, since it has too few rows."""
+    """A network of three processes that released an AUC, and a node that is not in it, since it has
+    too few rows.
+    """
     net, rng = tmp_path_factory.mktemp("released") / "net", np.random.default_rng(0)
     settings = PrivateSettings(
         bins=8, ranges={"risk": (0.0, 1.0)}, strata={"sex": ("f", "m")}, deadline_seconds=30.0
@@ -101,7 +105,8 @@ def test_anybody_can_check_the_chain(net: Path, gosta_: Any, tmp_path: Path) -> 
     ("change", "entry"),
     [
         (
-            "UPDATE contributions SET entry = replace(entry, '\"rows\":60', '\"rows\":61') WHERE number = 2",
+            "UPDATE contributions SET entry = replace(entry, "
+            "'\"rows\":60', '\"rows\":61') WHERE number = 2",
             2,
         ),
         ("DELETE FROM contributions WHERE number = 1", 1),

@@ -56,7 +56,9 @@ def test_an_audit_shows_rows_neighbours_and_who_can_see_them(folder: Path, gosta
 
 
 def test_an_audit_needs_no_policy(folder: Path, gosta_: Call) -> None:
-    """What left a site can be seen where its policy is missing, or forbids that anything else leaves it."""
+    """What left a site can be seen where its policy is missing, or forbids that anything else
+    leaves it.
+    """
     whole = gosta_("audit", folder)
     for policy in ('modes = ["private"]\n', "modes =\n"):
         (folder / "policy.toml").write_text(policy)

@@ -1,4 +1,6 @@
-"""Verifying journals: what holds, what does not, and what cannot be checked after records were deleted."""
+"""Verifying journals: what holds, what does not, and what cannot be checked after records were
+deleted.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def journals() -> Journals:
 
 
 def outcomes(journals: Journals) -> list[bool | None]:
-    """Return whether each finding holds, and then the one on signatures, which needs no members here."""
+    """Return whether each finding holds, and then the one on signatures, which needs no members
+    here.
+    """
     *head, estimates = verify(journals)
     found = consistency.check_receipts(consistency.find_edges(journals.records, journals.peers))
     return [

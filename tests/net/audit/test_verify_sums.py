@@ -1,4 +1,6 @@
-"""Verifying private sums: corrupted networks are never said to be right, and honest ones never to be wrong."""
+"""Verifying private sums: corrupted networks are never said to be right, and honest ones never to
+be wrong.
+"""
 
 from __future__ import annotations
 
@@ -182,7 +184,10 @@ def change_reports(case: Case, change: Callable[[SumReport], SumReport], *names:
 
 
 def contribute(case: Case, name: str, words: Words) -> None:
-    """Let a participant have added something to its sums, before its masks; all nodes report what follows."""
+    """Let a participant have added something to its sums, before its masks.
+
+    All nodes report what follows.
+    """
     (number, layout, noise, _), peer, report = case.rounds[-1], case.peers[name], case.report
     commit, part = peer.said(Commit, number), peer.said(Part, number)
     assert commit is not None
@@ -630,7 +635,9 @@ def test_what_is_not_here_is_not_checked(mode: str) -> None:
 def test_rows_that_do_not_exist_show_in_the_file_or_the_bound(
     rows: int, within_bound: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A site that contributes invented rows, keeps them as its snapshot, and does all else as it should."""
+    """A site that contributes invented rows, keeps them as its snapshot, and does all else as it
+    should.
+    """
     network = SumNetwork([*PARTS[:2], RNG.random((rows, 1))], [(0, 1), (1, 2)], declared=0)
     with monkeypatch.context() as lax:
         lax.setattr("gosta.net.protocol.site.UNDECLARED_ROWS", 10**6)
@@ -949,7 +956,10 @@ def roster_of(peer: SumPeer) -> Roster:
 
 
 def test_a_later_release_of_others_does_not_hide_a_false_report() -> None:
-    """Two sites that agree to anything have a release of their own; the others keep theirs, which was changed."""
+    """Two sites that agree to anything have a release of their own.
+
+    The others keep theirs, which was changed.
+    """
     network = network_of("plain")
     case = case_of(network)
     for name in ("node-0", "node-1"):

@@ -1,4 +1,6 @@
-"""Real nodes that run carried-means: one row each, two visitors of each row, which carry the means of the row."""
+"""Real nodes that run carried-means: one row each, two visitors of each row, which carry the means
+of the row.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def make_network(
 
 @pytest.mark.parametrize("statistic", ROWS)
 def test_all_nodes_find_the_exact_value(statistic: str) -> None:
-    """The states after all exchanges are those that the definition of the exchange computes, bit for bit."""
+    """The states after all exchanges are those that the definition of the exchange computes, bit
+    for bit.
+    """
     network = make_network(statistic)
     network.clock.run(8.0)
     network.check()
@@ -99,7 +103,10 @@ def test_values_of_any_size_are_not_rejected() -> None:
 
 
 def test_a_network_estimates_what_a_simulation_of_its_exchanges_does() -> None:
-    """In a simulation, nodes know how many rows there are; on a network they learn that from the first visitors."""
+    """In a simulation, nodes know how many rows there are.
+
+    On a network they learn that from the first visitors.
+    """
     network = make_network()
     network.clock.run(8.0)
     network.check()
@@ -323,7 +330,10 @@ def test_a_visitor_whose_kernel_with_a_remembered_row_is_not_finite_is_rejected(
 
 
 def highest_luggage(node: HostileNode, one: Any) -> dict[str, Any]:
-    """The highest numbers that are accepted, or the lowest ones; rows compared with from none to the highest number."""
+    """The highest numbers that are accepted, or the lowest ones.
+
+    Rows compared with from none to the highest number.
+    """
     largest = 0.9 * node.peer.checks._widest_kernel
     compared, sign = node.rng.choice([0.0, 1.0, MAX_COMPARED]), node.rng.choice([-1.0, 1.0])
     return {"payload": (*one.contribution.payload[:-3], compared, sign * largest, -sign * largest)}
@@ -421,7 +431,10 @@ def test_what_a_network_does_not_replace() -> None:
 
 
 def test_a_network_of_processes(tmp_path: Path, gosta_: Any) -> None:
-    """From `init` to a verified and replayed network; then a second row at one node, which is refused."""
+    """From `init` to a verified and replayed network.
+
+    Then a second row at one node, which is refused.
+    """
     data, folder = tmp_path / "rows.csv", tmp_path / "network"
     data.write_text("a,b\n1,2\n2,1\n3,5\n4,3\n")
     common = (
@@ -438,8 +451,8 @@ def test_a_network_of_processes(tmp_path: Path, gosta_: Any) -> None:
     code, _, err = gosta_(*common, "--protocol", "carried-means", "--nodes", 2)
     assert (code, err.count("\n")) == (2, 1)
     assert (
-        "nodes = 2: protocol = 'carried-means' is for exactly one row at each node, and there are 4 rows"
-        in err
+        "nodes = 2: protocol = 'carried-means' is for "
+        "exactly one row at each node, and there are 4 rows" in err
     )
     assert "--nodes 4" in err
     code, _, err = gosta_(*common, "--protocol", "carried-means", "--nodes", 4, "--interval", "95%")

@@ -36,7 +36,9 @@ def find_error(graph: str, faults: list[Fault], seed: int) -> Exception | None:
 
 @pytest.mark.parametrize("block", range(20))
 def test_nothing_is_lost_or_duplicated_under_faults(block: int) -> None:
-    """Every visitor exists once at all times, no node is stuck, and a replay leads to the same states."""
+    """Every visitor exists once at all times, no node is stuck, and a replay leads to the same
+    states.
+    """
     for seed in range(block * SCHEDULES // 20, (block + 1) * SCHEDULES // 20):
         graph, faults = make_schedule(seed)
         error = find_error(graph, faults, seed)

@@ -104,7 +104,9 @@ def test_a_node_whose_only_neighbour_announces_other_epochs_says_that_it_is_alon
 
 
 def test_values_that_spoil_a_node_start_an_epoch() -> None:
-    """Where a statistic has no range, a node can be told numbers that others then reject: it starts anew."""
+    """Where a statistic has no range, a node can be told numbers that others then reject: it starts
+    anew.
+    """
     network = HostileNetwork(
         4, [(a, b) for a in range(4) for b in range(a)], 2, statistic="gini-mean-difference"
     )

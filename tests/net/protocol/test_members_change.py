@@ -1,4 +1,6 @@
-"""Sites that accept a member list at different times, take their rows back, or limit how often they are sent."""
+"""Sites that accept a member list at different times, take their rows back, or limit how often they
+are sent.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ COMPLETE = [(i, j) for i in range(4) for j in range(i)]
 
 
 def test_a_site_with_an_older_list_goes_on_with_members_that_it_knows() -> None:
-    """It rejects rows of the new member, without suspending those who pass them on; when it accepts, all is right."""
+    """It rejects rows of the new member, without suspending those who pass them on.
+
+    When it accepts, all is right.
+    """
     fewer = {name: rows for name, rows in ROWS.items() if name != "node-3"}
     trusts = make_trusts(ROWS, KEYS) | {"node-0": make_trusts(fewer, KEYS)["node-0"]}
     network = VirtualNetwork(PARTS, COMPLETE, trusts=trusts)

@@ -41,8 +41,8 @@ def test_gosta_async_finds_the_exact_value(statistic: str) -> None:
 def test_errors_after_faults_equal_those_of_a_simulation() -> None:
     """Faults cost exchanges, but not accuracy after as many exchanges.
 
-    The mean error of thirty networks has a standard deviation of some 20 %, so 1.7 times the simulation's error would
-    be exceeded at random once in some hundred times for other seeds.
+    The mean error of thirty networks has a standard deviation of some 20 %, so 1.7 times the
+    simulation's error would be exceeded at random once in some hundred times for other seeds.
     """
     sizes = np.array([3, 12, 20, 5, 20])
     rows = np.random.default_rng(0).gamma(2.0, 1.0, (sizes.sum(), 1))

@@ -1,4 +1,6 @@
-"""Attacks by members of a network of private sums: on its noise, on its results, and by contributing something else."""
+"""Attacks by members of a network of private sums: on its noise, on its results, and by
+contributing something else.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,10 @@ def test_a_site_that_stops_between_commitment_and_contribution_sends_nothing(
 
 
 def test_a_list_that_changes_between_commitment_and_contribution() -> None:
-    """The name of a participant has another key after the others committed; the total would be of the former one."""
+    """The name of a participant has another key after the others committed.
+
+    The total would be of the former one.
+    """
     network = committed()
     network.keys["node-4"] = Ed25519PrivateKey.generate()
     network.accept(network.names, 2)
@@ -116,7 +121,9 @@ def test_a_site_that_stops_opens_no_masks(stop: str) -> None:
 
 
 def test_who_starts_the_next_epoch_early_does_not_waste_epsilon() -> None:
-    """The spy commits last, and starts another epoch when all have its part, and before they have the total."""
+    """The spy commits last, and starts another epoch when all have its part, and before they have
+    the total.
+    """
     network = SumNetwork([scores(100) for _ in range(5)], complete(5), settings=NOISY, **AUC)
     others, spy = (
         [network.sum_peers[name] for name in network.names if name != SPY],
@@ -138,7 +145,10 @@ def test_who_starts_the_next_epoch_early_does_not_waste_epsilon() -> None:
 
 
 def test_a_total_that_is_paid_does_not_make_waste_forgotten() -> None:
-    """The spy joins with other rows and keeps its part, twice; then with its own rows, which cost nobody anything."""
+    """The spy joins with other rows and keeps its part, twice.
+
+    Then with its own rows, which cost nobody anything.
+    """
     network = SumNetwork([scores(40) for _ in range(5)], complete(5), settings=NOISY, **AUC)
     network.clock.run(4.0)
     spy, peer = network.sum_peers[SPY], network.sum_peers["node-0"]
@@ -178,7 +188,9 @@ def test_parts_without_a_commitment_do_not_fill_the_memory() -> None:
 
 
 def test_a_name_with_another_key_gets_other_noise() -> None:
-    """The coordinator gives a name to a key of its own, which repeats what the former site said of its rows."""
+    """The coordinator gives a name to a key of its own, which repeats what the former site said of
+    its rows.
+    """
     network = SumNetwork([scores(100) for _ in range(8)], complete(8), settings=NOISY, **AUC)
     network.clock.run(6.0)
     victim = "node-6"
@@ -294,7 +306,10 @@ def test_who_contributes_to_first_rounds_only_wastes_two_releases_at_most() -> N
 
 
 def test_edges_that_a_member_moves_are_releases_of_the_day() -> None:
-    """The first round has the noise of the one before, and is paid; the second one has new edges, and new noise."""
+    """The first round has the noise of the one before, and is paid.
+
+    The second one has new edges, and new noise.
+    """
     policy = Policy(
         modes=MODES, min_rows=0, min_share=0.66, epsilon_budget=30.0, releases_per_day=3
     )
@@ -326,7 +341,9 @@ def test_edges_that_a_member_moves_are_releases_of_the_day() -> None:
 
 
 def test_noise_of_all_sites_is_new_when_the_rows_of_one_change() -> None:
-    """Noise that followed from a site's own rows would leave only one site's noise in the difference of two totals."""
+    """Noise that followed from a site's own rows would leave only one site's noise in the
+    difference of two totals.
+    """
     settings = PrivateSettings(
         bins=512, ranges={"": (0.0, 1.0)}, epsilon=1.0, colluding=0, deadline_seconds=2.0
     )
@@ -341,7 +358,8 @@ def test_noise_of_all_sites_is_new_when_the_rows_of_one_change() -> None:
     noise = second - first - change
     peer = network.sum_peers["node-0"]
     one_total = next(iter(peer.current._rounds.values())).noise.variance
-    # Of 1,024 numbers the variance is within a quarter of 2 σ² but once in 10^5; of two shares it would be σ²/4.
+    # Of 1,024 numbers the variance is within a quarter of 2 σ² but once in 10^5; of two shares it
+    # would be σ²/4.
     assert abs(np.var(noise) / (2 * one_total) - 1) < 0.25
 
 
@@ -444,7 +462,9 @@ def test_who_opens_false_masks_is_named_beside_the_other_one(lies_to: int, named
 
 
 def test_an_opening_is_as_private_as_it_is_charged() -> None:
-    """Of 20,000 openings the likelier ones beside a neighbouring table are so by no more than the charge allows."""
+    """Of 20,000 openings the likelier ones beside a neighbouring table are so by no more than the
+    charge allows.
+    """
     opening = deviations.pad_noise(bits=0, features=1, rows=deviations.LEAST_ROWS)
     sums, other = np.array([9, 0, 4, 7], dtype=np.uint64), np.array([8, 1, 4, 7], dtype=np.uint64)
     # as telling as can be
@@ -457,13 +477,16 @@ def test_an_opening_is_as_private_as_it_is_charged() -> None:
         ]
         opened.append(np.sum(np.array(shown) > 12, axis=1) > 4)
     p, q = (float(np.mean(likely)) for likely in opened)
-    # Both shares have standard errors of 0.0035; the bound is broken by five of them but once in 10^6.
+    # Both shares have standard errors of 0.0035; the bound is broken by five of them but once in
+    # 10^6.
     assert p > q
     assert p <= np.exp(opening.epsilon) * q + opening.delta + 5 * 0.0035 * 2
 
 
 def test_openings_tell_little_of_the_sums_of_a_site() -> None:
-    """Three openings are 24 equations for 16 sums: what a member solves for is farther off than it could guess."""
+    """Three openings are 24 equations for 16 sums: what a member solves for is farther off than it
+    could guess.
+    """
     network = SumNetwork([scores(900) for _ in range(4)], complete(4), **AUC)
     peer = network.sum_peers[SPY]
     change_parts(peer, fewer_than_none)
@@ -499,7 +522,9 @@ def fewer_than_none(vector: Words) -> Words:
 
 
 def test_masks_are_opened_few_times() -> None:
-    """A member deviates again and again, by too little to be named: the pads cannot be averaged away."""
+    """A member deviates again and again, by too little to be named: the pads cannot be averaged
+    away.
+    """
     network = SumNetwork([scores(20) for _ in range(4)], complete(4), **AUC)
     peer = network.sum_peers[SPY]
     change_parts(peer, fewer_than_none)
@@ -541,7 +566,9 @@ def test_without_epsilon_no_masks_are_opened() -> None:
 
 
 def test_nobody_chooses_its_part_by_those_of_others() -> None:
-    """A member that has all other parts shows what makes the total what it wants: that is not what it committed to."""
+    """A member that has all other parts shows what makes the total what it wants: that is not what
+    it committed to.
+    """
     network = SumNetwork([scores(30) for _ in range(4)], complete(4), **AUC)
     peer = network.sum_peers[SPY]
     wanted = np.zeros(peer.source.layout.size, dtype=np.uint64)

@@ -1,4 +1,6 @@
-"""A member that lies about private sums: no wrong sum is reported, and without it the others have the right one."""
+"""A member that lies about private sums: no wrong sum is reported, and without it the others have
+the right one.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ ATTACKS = [
 
 
 def is_right(network: SumNetwork, name: str, versions: list[dict[str, np.ndarray]]) -> bool:
-    """Return whether what a node reports is the total of honest rows, or has the liar among its participants."""
+    """Return whether what a node reports is the total of honest rows, or has the liar among its
+    participants.
+    """
     report = network.sum_peers[name].report
     if report is None or LIAR in report.participants:
         return True
@@ -164,7 +168,9 @@ def test_attacks(attack: Tamper, graph: str) -> None:
 def test_messages_tell_nothing_of_the_rows_but_their_masked_sums(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two sites move a difference between each other: only their contributions change, and nothing else does."""
+    """Two sites move a difference between each other: only their contributions change, and nothing
+    else does.
+    """
 
     def messages_of(
         parts: list[np.ndarray],

@@ -22,7 +22,9 @@ NAMES = [f"node-{k}" for k in range(5)]
 @pytest.mark.parametrize("find_edges", [False, True])
 @pytest.mark.parametrize("column", [0, 1])
 def test_one_corrected_row_shows_in_no_difference(find_edges: bool, column: int) -> None:
-    """A score or a label of one row is corrected, then those of more rows, and epochs are started again and again."""
+    """A score or a label of one row is corrected, then those of more rows, and epochs are started
+    again and again.
+    """
     parts = [scores(60) for _ in range(5)]
     settings = PrivateSettings(
         bins=16, ranges={"": (0.0, 1.0)}, find_edges=find_edges, deadline_seconds=2.0
@@ -46,7 +48,10 @@ def test_one_corrected_row_shows_in_no_difference(find_edges: bool, column: int)
 
 
 def test_few_people_in_any_block_of_sums_do_not_hide_behind_many_in_another() -> None:
-    """All scores change a little, so that every row of the file is another one; one label changes, too."""
+    """All scores change a little, so that every row of the file is another one.
+
+    One label changes, too.
+    """
     parts = [scores(60) for _ in range(4)]
     network = strict(parts, complete(4), **AUC)
     spy = Spy(network)
@@ -80,7 +85,9 @@ def test_a_file_that_goes_back_is_compared_with_all_earlier_contributions() -> N
 
 
 def test_no_contribution_is_forgotten_because_of_others() -> None:
-    """Rows that were contributed again count as the last ones, and edges that a spy moves make none forgotten."""
+    """Rows that were contributed again count as the last ones, and edges that a spy moves make none
+    forgotten.
+    """
     settings = PrivateSettings(bins=64, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
     network = strict([scores(40) for _ in range(3)], complete(3), settings=settings, **AUC)
     spy, first = Spy(network), network.parts["node-0"]
@@ -156,7 +163,9 @@ def test_sites_that_gain_one_row_a_day_have_a_result_every_day() -> None:
 def test_a_correction_does_not_show_in_other_sums_of_the_same_columns(
     after: str, column: int
 ) -> None:
-    """All sites accept a list with other bins or strata, whose totals can be added up to those of the one before."""
+    """All sites accept a list with other bins or strata, whose totals can be added up to those of
+    the one before.
+    """
     before = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
     parts = [scores(60) for _ in range(4)]
     if after == "no strata":
@@ -205,7 +214,9 @@ class DropsMissing(SumNetwork):
 def test_rows_that_only_some_settings_count(
     first: str, second: str, missing: int, changed: int, is_allowed: bool
 ) -> None:
-    """Some patients have no value of a column that only the first or only the second statistic needs."""
+    """Some patients have no value of a column that only the first or only the second statistic
+    needs.
+    """
     parts = [RNG.random((60, 2)).round(3) for _ in range(5)]
     parts[0][:missing, 1] = np.nan
     network = DropsMissing(

@@ -86,7 +86,10 @@ def test_a_site_that_leaves_by_its_own_word_holds_nobody_up() -> None:
 
 @pytest.mark.parametrize("min_share", [0.5, 0.66])
 def test_rosters_that_a_spy_chooses(min_share: float) -> None:
-    """All - (spy, 2, 3) - (spy, 4, 5) are the sums of node-0; each of the totals may be one that it has no part in."""
+    """All - (spy, 2, 3) - (spy, 4, 5) are the sums of node-0.
+
+    Each of the totals may be one that it has no part in.
+    """
     policy = msgspec.structs.replace(STRICT, min_share=min_share)
     names = [f"node-{k}" for k in range(6)]
     network = SumNetwork(
@@ -110,7 +113,10 @@ def test_rosters_that_a_spy_chooses(min_share: float) -> None:
 
 @pytest.mark.parametrize("sites", range(3, 10))
 def test_no_combination_of_totals_separates_honest_sites(sites: int) -> None:
-    """Members collude: they choose who takes part, and take part in everything; each site knows its own totals only."""
+    """Members collude: they choose who takes part, and take part in everything.
+
+    Each site knows its own totals only.
+    """
     rng = np.random.default_rng(sites)
     names = [f"node-{k}" for k in range(sites)]
     keys = {name: name.encode() for name in names}
@@ -136,7 +142,9 @@ def test_no_combination_of_totals_separates_honest_sites(sites: int) -> None:
 
 
 def test_two_members_that_frame_a_third_do_not_get_its_sums() -> None:
-    """After a total over all four, two say that a third opened other masks: no total without it tells its sums."""
+    """After a total over all four, two say that a third opened other masks: no total without it
+    tells its sums.
+    """
     network = strict([scores(40) for _ in range(4)], complete(4), **AUC)
     network.clock.run(5.0)
     for name in network.names:
@@ -150,7 +158,9 @@ def test_two_members_that_frame_a_third_do_not_get_its_sums() -> None:
 
 
 def test_a_loss_of_power_exposes_nobody() -> None:
-    """A site that lost its journal commits again, in the same epoch: it is left out, which tells nobody its sums."""
+    """A site that lost its journal commits again, in the same epoch: it is left out, which tells
+    nobody its sums.
+    """
     network = strict([scores(40) for _ in range(4)], complete(4), **AUC)
     network.clock.run(4.0)
     spy = Spy(network)
@@ -223,7 +233,9 @@ def test_members_that_collude_do_not_hide_among_those_who_go() -> None:
 
 
 def test_a_second_commitment_shows_nothing_and_names_its_author() -> None:
-    """One contribution for a site, another one for the others: then its opening would be taken for a false one."""
+    """One contribution for a site, another one for the others: then its opening would be taken for
+    a false one.
+    """
     network = strict([scores(40) for _ in range(5)], complete(5), **AUC)
     peer, node = network.sum_peers[SPY], network.nodes[SPY]
     honest = peer._commit_or_refuse
@@ -274,7 +286,10 @@ def test_a_contribution_for_other_commitments_is_not_used() -> None:
 
 
 def test_a_name_that_another_site_has_now() -> None:
-    """The coordinator gives the name of a site to the key of a member; the others accept its list."""
+    """The coordinator gives the name of a site to the key of a member.
+
+    The others accept its list.
+    """
     network = strict([scores(40) for _ in range(5)], complete(5), **AUC)
     spy = Spy(network)
     spy.run(4.0)
@@ -299,7 +314,9 @@ def test_a_name_that_another_site_has_now() -> None:
 
 
 def test_lists_of_different_members_at_different_sites() -> None:
-    """Each half of the sites accepts a list of itself and the spy: all - one half - the other half is one site."""
+    """Each half of the sites accepts a list of itself and the spy: all - one half - the other half
+    is one site.
+    """
     network = strict([scores(40) for _ in range(8)], complete(8), **AUC)
     spy = Spy(network)
     spy.run(4.0)
@@ -320,7 +337,9 @@ def test_lists_of_different_members_at_different_sites() -> None:
 
 
 class Resigner(SumNode):
-    """Signs what a site says again, with a key that the coordinator has given to its name at all other sites."""
+    """Signs what a site says again, with a key that the coordinator has given to its name at all
+    other sites.
+    """
 
     key = Ed25519PrivateKey.from_private_bytes(b"the coordinator's".ljust(32))
 
@@ -342,7 +361,10 @@ class Resigner(SumNode):
 
 
 def test_statements_that_are_signed_again_with_another_key() -> None:
-    """All have accepted a list with another key of node-5, but node-5 itself; a spy stands between the two."""
+    """All have accepted a list with another key of node-5, but node-5 itself.
+
+    A spy stands between the two.
+    """
 
     class Lists(SumNetwork):
         def start(self, name: str) -> None:
@@ -433,7 +455,9 @@ def test_a_site_that_joined_is_not_left_out_of_the_first_total() -> None:
 
 
 def away(network: SumNetwork, spy: Spy) -> None:
-    """Let a site be away for a while, in which the operators of the others agree to go on without it."""
+    """Let a site be away for a while, in which the operators of the others agree to go on without
+    it.
+    """
     spy.run(4.0)
     network.crash("node-4", 12.0)
     for name in network.names[:4]:

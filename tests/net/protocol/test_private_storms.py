@@ -1,4 +1,7 @@
-"""Storms over networks of private sums in virtual time: a member that signs anything; faults of all kinds at once."""
+"""Storms over networks of private sums in virtual time: a member that signs anything.
+
+Faults of all kinds at once.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,10 @@ def any_statement(rng: Random, peer: SumPeer) -> AnyStatement:
 
 
 def send_anything(rng: Random, network: SumNetwork, name: str) -> None:
-    """Let a node get a statement of the spy, now and then with a wrong bit; it is not suspended for that."""
+    """Let a node get a statement of the spy, now and then with a wrong bit.
+
+    It is not suspended for that.
+    """
     node = network.nodes.get(name)
     if node is None or SPY not in node.links:
         return
@@ -238,7 +244,9 @@ class Watcher:
 
 @pytest.mark.parametrize("seed", range(2 * SEEDS))
 def test_storms(seed: int) -> None:
-    """Kills, full disks, partitions, lost and late messages, changed rows, requested epochs, clocks minutes apart."""
+    """Kills, full disks, partitions, lost and late messages, changed rows, requested epochs, clocks
+    minutes apart.
+    """
     rng, (has_noise, find_edges) = Random(seed), (seed & 1 > 0, seed & 2 > 0)
     nodes = rng.choice([4, 5])
     names = [f"node-{k}" for k in range(nodes)]

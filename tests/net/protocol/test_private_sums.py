@@ -1,4 +1,6 @@
-"""Networks of private sums in virtual time: no wrong sum is reported, whatever fails and whoever lies."""
+"""Networks of private sums in virtual time: no wrong sum is reported, whatever fails and whoever
+lies.
+"""
 
 from __future__ import annotations
 

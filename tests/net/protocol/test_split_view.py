@@ -30,7 +30,9 @@ def net(tmp_path: Path) -> Path:
 
 
 def sign_another(net: Path, node: str) -> MemberList:
-    """Give a node another list with the serial number of the first one, in which somebody may contribute more rows."""
+    """Give a node another list with the serial number of the first one, in which somebody may
+    contribute more rows.
+    """
     signer = authority.read(net, Network.read(net).task.id)
     listed = read_list(net / MEMBERS_FILE).list
     more = tuple(msgspec.structs.replace(one, rows=5_000_000) for one in listed.members)

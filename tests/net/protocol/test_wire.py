@@ -1,4 +1,6 @@
-"""The wire format: its test vectors, what is rejected, and messages that come again, late or in another order."""
+"""The wire format: its test vectors, what is rejected, and messages that come again, late or in
+another order.
+"""
 
 from __future__ import annotations
 
@@ -289,7 +291,9 @@ OFFER = offer_of(PEERS[0], "node-1", 7)
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_no_bytes_cause_an_error(data: st.DataObject) -> None:
-    """Random bytes, and messages with changed bytes: rejected or answered, never an error, never a state with NaN."""
+    """Random bytes, and messages with changed bytes: rejected or answered, never an error, never a
+    state with NaN.
+    """
     peer = PEERS[1]
     examples = [wire.encode(OFFER), *(bytes.fromhex(digits) for _, digits in VECTORS)]
     raw = bytearray(data.draw(st.one_of(st.sampled_from(examples), st.binary(max_size=300))))

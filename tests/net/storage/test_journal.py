@@ -63,7 +63,9 @@ def exchange(folder: Path, number: int) -> ExchangeCompleted:
 
 
 def test_written_records_survive_a_killed_process(tmp_path: Path) -> None:
-    """Killed at random moments, five times: every record reported as written is there, and no number twice."""
+    """Killed at random moments, five times: every record reported as written is there, and no
+    number twice.
+    """
     path = tmp_path / "journal.sqlite"
     reported = 0
     for lines in (20, 3, 50, 7, 200):
@@ -204,7 +206,9 @@ def read_state(path: Path, read_only: bool) -> object:
 def test_damaged_bytes_are_found_or_change_nothing(
     tmp_path: Path, killed: bool, read_only: bool
 ) -> None:
-    """Changed bytes and cut files, in the database and in its write-ahead log: one line, or the same state."""
+    """Changed bytes and cut files, in the database and in its write-ahead log: one line, or the
+    same state.
+    """
     journal = fill(tmp_path)
     if not killed:
         journal.close()
@@ -238,7 +242,9 @@ def test_damaged_bytes_are_found_or_change_nothing(
 
 
 def test_a_process_killed_in_the_middle_of_a_write_loses_no_record(tmp_path: Path) -> None:
-    """The log ends in its header, or in a frame's header without the page: nothing was acknowledged after that."""
+    """The log ends in its header, or in a frame's header without the page: nothing was acknowledged
+    after that.
+    """
     journal = fill(tmp_path)
     path = copy_files(tmp_path, tmp_path / "copy")
     log = tmp_path / "copy" / "journal.sqlite-wal"

@@ -83,22 +83,21 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
     """Base class of all messages."""
 
 
-class Offer(Message, frozen=True, tag="offer"):
+class Proposal(Message, frozen=True):
+    """Base class of the two messages that contribute to an exchange."""
+
+    epoch: Count
+    id: Count
+    contribution: Contribution
+    seal: Seal
+
+
+class Offer(Proposal, frozen=True, tag="offer"):
     """Offers an exchange; the sender may withdraw it at any time until it is accepted."""
 
-    epoch: Count
-    id: Count
-    contribution: Contribution
-    seal: Seal
 
-
-class Accept(Message, frozen=True, tag="accept"):
+class Accept(Proposal, frozen=True, tag="accept"):
     """Accepts an offer: until it is confirmed or aborted, the sender takes part in no other."""
-
-    epoch: Count
-    id: Count
-    contribution: Contribution
-    seal: Seal
 
 
 class Confirm(Message, frozen=True, tag="confirm"):

@@ -26,13 +26,17 @@ class EpochStarted(Record, frozen=True, tag="epoch-started"):
     report: Report | None  # the best one until then
 
 
-class ExchangeAccepted(Record, frozen=True, tag="exchange-accepted"):
-    """The node accepted an offer: until it is confirmed or aborted, it takes part in no other."""
+class ExchangeRecord(Record, frozen=True):
+    """Base class of the records of an exchange."""
 
     partner: str
     id: Count  # of the offer
     theirs: Contribution  # of the partner, before the exchange
     seal: Seal  # of the partner's visitor
+
+
+class ExchangeAccepted(ExchangeRecord, frozen=True, tag="exchange-accepted"):
+    """The node accepted an offer: until it is confirmed or aborted, it takes part in no other."""
 
 
 class ExchangeConfirmed(Record, frozen=True, tag="exchange-confirmed"):
@@ -48,13 +52,8 @@ class ExchangeAborted(Record, frozen=True, tag="exchange-aborted"):
     reason: str
 
 
-class ExchangeCompleted(Record, frozen=True, tag="exchange-completed"):
+class ExchangeCompleted(ExchangeRecord, frozen=True, tag="exchange-completed"):
     """The exchange that the node offered was accepted and took place."""
-
-    partner: str
-    id: Count
-    theirs: Contribution
-    seal: Seal
 
 
 class ReceiptReceived(Record, frozen=True, tag="receipt-received"):
