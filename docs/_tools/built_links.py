@@ -39,18 +39,18 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.anchors |= {given[name] for name in ("id", "name") if name in given}
-        if tag == "a" and "href" in given:
-            self.links.add(given["href"])
-        if given.get(LOADED.get(tag, "")) and given.get("rel") not in (
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.add(values["href"])
+        if values.get(LOADED.get(tag, "")) and values.get("rel") not in (
             "canonical",
             "index",
             "search",
             "next",
             "prev",
         ):
-            self.loaded.add(given[LOADED[tag]])
+            self.loaded.add(values[LOADED[tag]])
 
 
 def problems(folder: Path, pages: Iterable[str]) -> list[str]:
@@ -60,23 +60,23 @@ def problems(folder: Path, pages: Iterable[str]) -> list[str]:
     def page(path: Path) -> Page:
         return Page(path.read_text(encoding="utf-8"))
 
-    found = []
+    lines = []
     for path in sorted(folder / f"{name}.html" for name in pages):
         for address in sorted(page(path).links | page(path).loaded):
             parts = urlsplit(address)
             if parts.scheme or parts.netloc:
                 if address in page(path).loaded and parts.scheme != "data":
-                    found.append(f"{path.relative_to(folder)} loads {address}")
+                    lines.append(f"{path.relative_to(folder)} loads {address}")
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
-                found.append(f"{path.relative_to(folder)} refers to {address}, which is not there")
+                lines.append(f"{path.relative_to(folder)} refers to {address}, which is not there")
             elif target.suffix == ".html" and unquote(parts.fragment) not in page(target).anchors:
-                found.append(
+                lines.append(
                     f"{path.relative_to(folder)} refers to {address}, which has no such anchor"
                 )
-    return found
+    return lines
 
 
 def _check(app: Sphinx, exception: Exception | None) -> None:

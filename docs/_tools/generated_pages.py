@@ -35,8 +35,8 @@ def _command(name: str, command: Any, level: int) -> Iterator[str]:
         yield inspect.cleandoc(_plain(command.help or "")) + "\n"
     inside = getattr(command, "commands", None)
     if inside is not None:
-        for called, one in inside.items():
-            yield from _command(f"{name} {called}", one, level + (name != "gosta"))
+        for subname, subcommand in inside.items():
+            yield from _command(f"{name} {subname}", subcommand, level + (name != "gosta"))
         return
     context = command.make_context(name, [], resilient_parsing=True)
     yield f"```text\n{name} {' '.join(command.collect_usage_pieces(context))}\n```\n"
@@ -73,9 +73,11 @@ def protocol_list() -> str:
         "| protocol | what it does | a node keeps | an iteration sends |",
         "| --- | --- | --- | --- |",
     ]
-    for name, one in protocols.PROTOCOLS.items():
+    for name, protocol in protocols.PROTOCOLS.items():
         mark = " (the default)" if name == protocols.DEFAULT else ""
-        rows.append(f"| `{name}`{mark} | {one.summary} | {one.keeps} | {one.sends} |")
+        rows.append(
+            f"| `{name}`{mark} | {protocol.summary} | {protocol.keeps} | {protocol.sends} |"
+        )
     rows += [
         "",
         "## Inputs of a rule",

@@ -31,15 +31,15 @@ def public_names() -> dict[str, object]:
         gosta,
         *(value for name in gosta.__all__ if isinstance(value := getattr(gosta, name), ModuleType)),
     ]
-    found: dict[str, object] = {}
+    names: dict[str, object] = {}
     for module in modules:
         called = "gosta" if module is gosta else f"gosta.{module.__name__.rpartition('.')[2]}"
         for name in _own_names(module):
             value = getattr(module, name)
-            if isinstance(value, ModuleType) or any(value is other for other in found.values()):
+            if isinstance(value, ModuleType) or any(value is other for other in names.values()):
                 continue
-            found[f"{called}.{name}"] = value
-    return found
+            names[f"{called}.{name}"] = value
+    return names
 
 
 def _own_names(module: ModuleType) -> list[str]:
@@ -70,11 +70,11 @@ def fields(cls: type) -> dict[str, Field]:
     >>> fields(gosta.Graph)["n"]
     Field(annotation='int', comment='number of nodes')
     """
-    found: dict[str, Field] = {}
+    by_name: dict[str, Field] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.startswith("gosta.") and "__annotations__" in vars(base):
-            found |= _fields_in(textwrap.dedent(inspect.getsource(base)))
-    return {name: field for name, field in found.items() if not name.startswith("_")}
+            by_name |= _fields_in(textwrap.dedent(inspect.getsource(base)))
+    return {name: field for name, field in by_name.items() if not name.startswith("_")}
 
 
 def _fields_in(source: str) -> dict[str, Field]:
@@ -86,7 +86,7 @@ def _fields_in(source: str) -> dict[str, Field]:
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     }
-    found = {}
+    by_name = {}
     for node in definition.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             above: list[str] = []
@@ -103,5 +103,5 @@ def _fields_in(source: str) -> dict[str, Field]:
                 case ast.Subscript(ast.Name("Annotated"), ast.Tuple([kind, ast.Call() as key])):
                     annotation = kind
                     said = "; ".join(filter(None, [ast.literal_eval(key.args[0]), said]))
-            found[node.target.id] = Field(ast.unparse(annotation), said)
-    return found
+            by_name[node.target.id] = Field(ast.unparse(annotation), said)
+    return by_name

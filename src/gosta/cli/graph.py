@@ -27,8 +27,7 @@ def graph(
             help="A family (complete, torus, grid, cycle, path, star, hypercube, watts-strogatz, erdos-renyi, "
             "random-regular, barabasi-albert, geometric, two-cliques), with parameters if you like "
             "(watts-strogatz:k=8,p=0.1), or a file with one edge per line; by default "
-            "watts-strogatz, complete for "
-            "fewer than 6 nodes.",
+            "watts-strogatz, complete for fewer than 6 nodes.",
         ),
     ] = None,
     n: Annotated[int | None, f"Number of nodes of a family (default {DEFAULT_SIZE})."] = None,
@@ -58,13 +57,13 @@ def graph(
     if not as_json:
         print(f"{network.name}\n{_aligned(network.rows())}", flush=True)
     if network.n <= MAX_QUICK_NODES or network.spectrum is not None or speed:
-        found = compute_speed(network)
-        record |= found.to_dict()
+        known = compute_speed(network)
+        record |= known.to_dict()
         explanation = (
             f"to x %: mean error, derived for {DEFAULT_PROTOCOL} and a typical kernel;\n"
             "'gosta theory' computes it for your data"
         )
-        text = f"{_aligned(found.rows())}\n{explanation}"
+        text = f"{_aligned(known.rows())}\n{explanation}"
     else:
         limit = f"not computed above {MAX_QUICK_NODES:,} nodes"
         text = _aligned({"speed": f"{limit}: that takes minutes; --speed does it"})

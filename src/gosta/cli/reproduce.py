@@ -29,8 +29,7 @@ def reproduce(
     data: Annotated[
         str | None,
         "Replaces both data sets of the paper: a name from 'gosta datasets', or a file with two "
-        "classes "
-        "in a column called label.",
+        "classes in a column called label.",
     ] = None,
     out: Annotated[
         Path | None,

@@ -31,15 +31,13 @@ ROLES = (
 def digest(value: Any) -> str:
     """Return a digest of data, a graph, graphs that change, a statistic or a protocol.
 
-    That of a function which depends on something without a digest is another one each time, so that
-    its results are not mistaken for those of another function.
+    A function that depends on something without a digest has another digest each time, so that its
+    results are not mistaken for results of another function.
     """
     if isinstance(value, Data):
         columns = [(name, _column(values)) for name, values in value.columns.items()]
         return compiler.fingerprint([repr(getattr(value, role)) for role in ROLES], columns)
-    if isinstance(
-        value, list
-    ):  # graphs that change, with the iterations from which on they are in force
+    if isinstance(value, list):  # graphs that change, with the iterations at which they start
         return compiler.fingerprint(
             [(part if isinstance(part, str) else digest(part), at) for part, at in value]
         )
@@ -55,14 +53,14 @@ def _column(values: Any) -> Any:
     return values if values.dtype.kind in "biuf" else [repr(value) for value in values.tolist()]
 
 
-def name_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
+def name_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
     """Return settings with names in place of values in memory, and these by setting and name.
 
-    A list has several values of a setting; so has a mapping, with the names they are to have. Of
-    data, a mapping with columns is one table.
+    A list holds several values of a setting, a mapping several values with their names. A mapping
+    of columns is one table of data.
     """
     settings, loaded = dict[str, Any](), dict[tuple[str, str], Any]()
-    for key, value in given.items():
+    for key, value in values.items():
         if key not in LOADERS:
             settings[key] = _plain(value)
         elif value is not None:
@@ -71,30 +69,33 @@ def name_values(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[st
 
 
 def _name_each(
-    key: str, several: list[tuple[str | None, Any]], loaded: dict[tuple[str, str], Any]
+    key: str, named: list[tuple[str | None, Any]], loaded: dict[tuple[str, str], Any]
 ) -> list[str]:
     """Return the names of the values of a setting, and load those that are not names themselves."""
     names = [
-        str(one) if name is None and isinstance(one, str | Path) else name for name, one in several
+        str(value) if name is None and isinstance(value, str | Path) else name
+        for name, value in named
     ]
-    for position, (given, one) in enumerate(several):
-        if given is None and isinstance(one, str | Path):
+    for position, (name, value) in enumerate(named):
+        if name is None and isinstance(value, str | Path):
             continue
-        found = _load(key, one)
-        title = given or _title(key, found, position if len(several) > 1 else None)
-        if given is None and not _is_built_in(key, found):
+        loaded_value = _load(key, value)
+        title = name or _title(key, loaded_value, position if len(named) > 1 else None)
+        if name is None and not _is_built_in(key, loaded_value):
             title = next(free for free in _numbered(title) if free not in names)
         names[position] = title
-        if given is not None or not _is_built_in(key, found):
-            loaded[key, title] = replace(found, name=title) if key == "data" else found
+        if name is not None or not _is_built_in(key, loaded_value):
+            loaded[key, title] = (
+                replace(loaded_value, name=title) if key == "data" else loaded_value
+            )
     return [name for name in names if name is not None]
 
 
-def _is_built_in(key: str, found: Any) -> bool:
+def _is_built_in(key: str, value: Any) -> bool:
     """Return whether every process has a statistic or a protocol by its name."""
     if key == "statistic":
-        return bool(found.is_built_in) and statistics.STATISTICS.get(found.name) is found
-    return key == "protocol" and protocols.PROTOCOLS.get(found.name) is found
+        return bool(value.is_built_in) and statistics.STATISTICS.get(value.name) is value
+    return key == "protocol" and protocols.PROTOCOLS.get(value.name) is value
 
 
 def _plain(value: Any) -> Any:
@@ -112,7 +113,7 @@ def _plain(value: Any) -> Any:
 def _named(key: str, value: Any) -> list[tuple[str | None, Any]]:
     """Return the values of a setting, with their names where these are given."""
     if isinstance(value, Mapping) and (key != "data" or all(map(_is_table, value.values()))):
-        return [(str(name), one) for name, one in value.items()]
+        return [(str(name), each) for name, each in value.items()]
     return [(None, each) for each in value] if isinstance(value, list | tuple) else [(None, value)]
 
 
@@ -141,11 +142,11 @@ def with_key(key: str, error: InputError) -> str:
     return str(error) if str(error).startswith((f"{key}: ", f"{key} = ")) else f"{key}: {error}"
 
 
-def _title(key: str, found: Any, position: int | None) -> str:
+def _title(key: str, value: Any, position: int | None) -> str:
     """Return the name of a value: its own, or the setting's with its place in the list."""
-    if key == "data" and found.name == "the data":
+    if key == "data" and value.name == "the data":
         return "data" if position is None else f"data {position + 1}"
-    return str(found.name)
+    return str(value.name)
 
 
 def _numbered(title: str) -> Iterable[str]:

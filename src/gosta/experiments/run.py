@@ -156,8 +156,8 @@ class ResultFolder:
 
     def frame(self, jobs: Iterable[Job]) -> pd.DataFrame:
         """Return the rows of all jobs that have a file, in the order of the jobs."""
-        found = [rows for job in jobs if (rows := self.read(job)) is not None]
-        return _pyarrow().concat_tables(found or [schema().empty_table()]).to_pandas()
+        tables = [rows for job in jobs if (rows := self.read(job)) is not None]
+        return _pyarrow().concat_tables(tables or [schema().empty_table()]).to_pandas()
 
 
 def _pyarrow(module: str = "") -> Any:
@@ -342,9 +342,9 @@ def run_job(
         )
     try:
         with machine.limit_cores(threads), progress.silent():
-            given = {**{name: job[name] for name in job.settings if name not in NAMED}, **inputs}
-            given["data"] = datasets.load(inputs["data"], n=given.pop("n"))
-            arguments = {name: value for name, value in given.items() if value is not None}
+            settings = {**{name: job[name] for name in job.settings if name not in NAMED}, **inputs}
+            settings["data"] = datasets.load(inputs["data"], n=settings.pop("n"))
+            arguments = {name: value for name, value in settings.items() if value is not None}
             try:
                 trace = simulate(**arguments, engine=engine)
             except UnsupportedError:

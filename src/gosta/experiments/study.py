@@ -193,8 +193,8 @@ class Job:
 
         Settings that are not set do not count.
         """
-        given = {name: value for name, value in self.settings.items() if value is not None}
-        text = json.dumps([FORMAT, given, dict(self.content)], sort_keys=True, default=str)
+        chosen = {name: value for name, value in self.settings.items() if value is not None}
+        text = json.dumps([FORMAT, chosen, dict(self.content)], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def __str__(self) -> str:
@@ -302,11 +302,11 @@ def _load_graph(name: str, folder: Path) -> tuple[Path | None, Any]:
 def _load_statistic(name: str, folder: Path) -> tuple[Path | None, Any]:
     if "," in name:
         raise InputError(f"{name!r}: a job is of one statistic; give a list of several")
-    reference, found = split_reference(name), load_statistic(name, folder)
+    reference, statistic = split_reference(name), load_statistic(name, folder)
     return (
-        (folder / reference[0], found)
+        (folder / reference[0], statistic)
         if reference
-        else (None, None if found.is_built_in else found)
+        else (None, None if statistic.is_built_in else statistic)
     )
 
 

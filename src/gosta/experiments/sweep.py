@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-# that vary with the checkpoint
 Record = dict[str, Any]
 # Columns of results that vary with the checkpoint.
 NUMBERS = ("error", "spread", "units", "estimate", "exact", "low", "high")
@@ -53,7 +52,8 @@ class SweepResult:
     Examples
     --------
     >>> import gosta
-    >>> result = gosta.sweep("iris", "variance", protocol=["u2", "averaging"], n=[20, 40], runs=2, workers=1)
+    >>> swept = {"protocol": ["u2", "averaging"], "n": [20, 40]}
+    >>> result = gosta.sweep("iris", "variance", **swept, runs=2, workers=1)
     >>> result
     SweepResult(4 jobs over protocol, n)
     >>> result.to_xarray()["error"].dims
@@ -77,24 +77,23 @@ class SweepResult:
         import pandas as pd
 
         rows = pd.DataFrame(self._finished)
-        swept, given = self._study.swept, rows.dropna(axis="columns", how="all").columns
-        return rows[[*swept, *(name for name in given if name not in swept)]]
+        swept, columns = self._study.swept, rows.dropna(axis="columns", how="all").columns
+        return rows[[*swept, *(name for name in columns if name not in swept)]]
 
     def to_xarray(self) -> xr.Dataset:
-        """Return the numbers with a dimension for each setting that was swept, and one for the checkpoints.
+        """Return the numbers with a dimension for each swept setting, and one for checkpoints.
 
-        ``iteration`` is that of each checkpoint; where a statistic has several values, they are the dimension
-        ``component``. Jobs that failed are NaN; those whose nodes stopped keep their last numbers, and ``stopped`` is
-        the iteration of that.
+        ``iteration`` is the iteration of each checkpoint; where a statistic has several values, they
+        are the dimension ``component``. Jobs that failed are NaN; jobs whose nodes stopped keep their
+        last numbers, and ``stopped`` is the iteration at which they stopped.
         """
         import pandas as pd
 
         settings = {job.key: job.settings for job in self._study.jobs}
         frame = self._frame.assign(checkpoint=self._frame.groupby(["job", "component"]).cumcount())
         order: dict[str, list[Any]] = {}
-        for name in (
-            self._study.swept
-        ):  # as they were given: `n` and `nodes` of the results are those that were used
+        # Settings as the user gave them: results hold the `n` and `nodes` that were used.
+        for name in self._study.swept:
             frame[name] = [_label(settings[key][name]) for key in frame["job"]]
             order[name] = list(dict.fromkeys(_label(job[name]) for job in self._study.jobs))
         dimensions = [*self._study.swept, *["component"] * (frame["component"].nunique() > 1)]
@@ -133,7 +132,7 @@ class SweepResult:
         return f"SweepResult({numbers.count(len(self._study.jobs), 'job')} over {over}{failed})"
 
     def __str__(self) -> str:
-        """Return a table of the last numbers, below the settings that all jobs share, and failures."""
+        """Return a table of the last numbers, below the settings that all share, and failures."""
         heading, rows = self._table()
         lines = []
         if rows:
@@ -236,7 +235,7 @@ def _shared(finished: Sequence[Record], varied: Sequence[str]) -> list[str]:
     return [
         name
         for name in names
-        if first[name] is not None and all(one[name] == first[name] for one in finished)
+        if first[name] is not None and all(record[name] == first[name] for record in finished)
     ]
 
 
@@ -299,22 +298,23 @@ def sweep(
     Examples
     --------
     >>> import gosta
-    >>> result = gosta.sweep("iris", "variance", graph=["complete", "cycle"], n=[20, 40], seeds=2, runs=2, workers=1)
+    >>> swept = {"graph": ["complete", "cycle"], "n": [20, 40], "seeds": 2}
+    >>> result = gosta.sweep("iris", "variance", **swept, runs=2, workers=1)
     >>> errors = result.to_xarray()["error"].isel(checkpoint=-1).mean("seed")
     >>> errors.dims, bool((errors.sel(graph="complete") < errors.sel(graph="cycle")).all())
     (('graph', 'n'), True)
     """
     require_extra("sim", "data", purpose="gosta.sweep")
-    given = {name: value for name, value in settings.items() if value is not None}
+    chosen = {name: value for name, value in settings.items() if value is not None}
     if isinstance(data, str | Path) and Path(data).suffix == ".toml":
-        if statistic is not None or given:
-            names = ", ".join([*["statistic"] * (statistic is not None), *given])
+        if statistic is not None or chosen:
+            names = ", ".join([*["statistic"] * (statistic is not None), *chosen])
             raise InputError(
                 f"{names}: the study {data} has all settings; write them there, or give no study"
             )
         study = read(data)
     else:
-        plain, values = name_values({"data": data, "statistic": statistic} | given)
+        plain, values = name_values({"data": data, "statistic": statistic} | chosen)
         study = make_study(plain, Source(), values)
     where = {"backend": backend, "scheduler": scheduler, "workers": workers, "engine": engine}
     if out is not None:

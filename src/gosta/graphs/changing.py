@@ -20,9 +20,8 @@ from gosta.graphs.graph import Graph
 REPEAT = "repeat"
 FORM = "such as cycle,complete@20000 or day.csv,night.csv@5000,repeat@10000"
 CHANGE = re.compile(r"(.+)@(.*)")
-BETWEEN = re.compile(
-    r",(?![^,:=@]*=)"
-)  # a comma, but none between parameters of a family: k=8,p=0.1
+# A comma between graphs, not between parameters of a family: k=8,p=0.1.
+BETWEEN = re.compile(r",(?![^,:=@]*=)")
 
 
 @dataclass(frozen=True)
@@ -101,16 +100,16 @@ def parse_changing(text: str) -> list[tuple[str, int]]:
     """
     pairs = []
     for k, part in enumerate(BETWEEN.split(text)):
-        found = CHANGE.fullmatch(part)
-        if found is None and k > 0:
+        match = CHANGE.fullmatch(part)
+        if match is None and k > 0:
             raise InputError(
                 f"graph = {text!r}: from which iteration on is {part!r} in force? Give it, {FORM}"
             )
-        is_number = found is not None and re.fullmatch("[0-9]+", found[2])
-        if k > 0 and found is not None and not is_number:
+        is_number = match is not None and re.fullmatch("[0-9]+", match[2])
+        if k > 0 and match is not None and not is_number:
             raise InputError(
-                f"graph = {text!r}: {found[2]!r} after @ must be a whole number of iterations, "
+                f"graph = {text!r}: {match[2]!r} after @ must be a whole number of iterations, "
                 f"{FORM}"
             )
-        pairs.append((found[1], int(found[2])) if found is not None and is_number else (part, 0))
+        pairs.append((match[1], int(match[2])) if match is not None and is_number else (part, 0))
     return pairs

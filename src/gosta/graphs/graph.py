@@ -40,15 +40,12 @@ class Graph:
 
     name: str  # for messages, such as "torus 39 x 41"
     n: int  # number of nodes
-    edges: (
-        Edges | None
-    )  # m × 2 node numbers, each undirected edge once; None for the complete graph, never stored
-    weights: Floats | None = (
-        None  # rates at which the edges fire, positive; None when all are equal
-    )
-    spectrum: Callable[[], Floats] | None = (
-        None  # returns the n eigenvalues of the unweighted Laplacian, where known
-    )
+    # m × 2 node numbers, each undirected edge once; None for the complete graph, never stored.
+    edges: Edges | None
+    # Rates at which the edges fire, positive; None when all are equal.
+    weights: Floats | None = None
+    # Returns the n eigenvalues of the unweighted Laplacian, where known.
+    spectrum: Callable[[], Floats] | None = None
     # Parent of each node in a spanning tree, where a protocol needs one (`gosta.graphs.tree`); -1:
     # the root.
     parents: Integers | None = None
@@ -156,9 +153,8 @@ class Graph:
         only_here, only_there = (shorten(names, 6) or "none" for names in only)
         raise InputError(
             f"graph: the names of nodes of {self.name} are not those of the sites in the data: "
-            "only the graph has "
-            f"{only_here}, only the data {only_there}; use the same names, or number the nodes 0 "
-            "to n - 1"
+            f"only the graph has {only_here}, only the data {only_there}; use the same names, or "
+            "number the nodes 0 to n - 1"
         )
 
     @property

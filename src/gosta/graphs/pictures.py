@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from gosta.graphs.graph import Graph
 
 PIVOTS = 50  # from which steps to all nodes are counted; more change the picture little
-AXIS_ROUNDS = (
-    100  # of multiplying by a matrix to find its main axes; more change the picture little
-)
+# Of multiplying by a matrix to find its main axes; more change the picture little.
+AXIS_ROUNDS = 100
 ROUNDS = 150  # of moving all nodes by the forces on them
 MAX_RING = 60  # nodes of a complete graph that are placed on a ring; more fill its disk
 MAX_LINE = 40  # nodes of a path that are placed on a line; more wind up in a spiral

@@ -329,10 +329,10 @@ def _match_half_edges(rng: np.random.Generator, n: int, degree: int) -> Edges | 
         apart = ~np.isin(other, clashing)
         clashing, other = clashing[apart], other[apart]
         side = rng.integers(2, size=len(other))
-        one = np.column_stack([ends[clashing, 0], ends[other, side]])
-        two = np.column_stack([ends[clashing, 1], ends[other, 1 - side]])
+        first = np.column_stack([ends[clashing, 0], ends[other, side]])
+        second = np.column_stack([ends[clashing, 1], ends[other, 1 - side]])
         new = np.concatenate(
-            [pair_numbers(one[:, 0], one[:, 1], n), pair_numbers(two[:, 0], two[:, 1], n)]
+            [pair_numbers(first[:, 0], first[:, 1], n), pair_numbers(second[:, 0], second[:, 1], n)]
         )
         is_free = (
             ((new >= 0) & _is_first(new) & ~_is_among(np.sort(number), new))
@@ -340,7 +340,7 @@ def _match_half_edges(rng: np.random.Generator, n: int, degree: int) -> Edges | 
             .all(axis=0)
         )
         for position, end, fresh in zip(
-            (clashing, other), (one, two), np.split(new, 2), strict=True
+            (clashing, other), (first, second), np.split(new, 2), strict=True
         ):
             ends[position[is_free]] = end[is_free]
             number[position[is_free]] = fresh[is_free]

@@ -41,15 +41,15 @@ def with_tree(graph: Graph) -> Graph:
     if graph.edges is None:
         return graph  # draws accordingly
     assert graph.parents is not None
-    (one, two), is_tree = graph.edges.T, tree_edges(graph)
+    (left, right), is_tree = graph.edges.T, tree_edges(graph)
     rates = graph.rates * np.where(
-        is_tree, tree_rates(graph.parents)[np.where(graph.parents[one] == two, one, two)], 1
+        is_tree, tree_rates(graph.parents)[np.where(graph.parents[left] == right, left, right)], 1
     )
-    given, found = float(graph.rates.sum()), float(rates[is_tree].sum())
-    share = max(TREE_SHARE, float(graph.rates[is_tree].sum()) / given)
-    rates[is_tree] *= share * given / found
+    before, on_tree = float(graph.rates.sum()), float(rates[is_tree].sum())
+    share = max(TREE_SHARE, float(graph.rates[is_tree].sum()) / before)
+    rates[is_tree] *= share * before / on_tree
     if not is_tree.all():
-        rates[~is_tree] *= (1.0 - share) * given / float(rates[~is_tree].sum())
+        rates[~is_tree] *= (1.0 - share) * before / float(rates[~is_tree].sum())
     return replace(graph, weights=rates, spectrum=None)
 
 
@@ -57,8 +57,8 @@ def tree_edges(graph: Graph) -> Booleans:
     """Return whether each edge of a graph is one of its tree."""
     assert graph.edges is not None
     assert graph.parents is not None
-    one, two = graph.edges.T
-    return np.asarray((graph.parents[one] == two) | (graph.parents[two] == one))
+    left, right = graph.edges.T
+    return np.asarray((graph.parents[left] == right) | (graph.parents[right] == left))
 
 
 def tree_share(graph: Graph) -> float:
@@ -102,8 +102,8 @@ def spanning_tree(graph: Graph) -> Integers:
         far = int(np.argmax(search.paths_from(candidates[-1])[1]))
         parents, lengths = search.paths_from(far)
         candidates.append(_middle(parents, lengths, int(np.argmax(lengths))))
-    found = [search.paths_from(root) for root in dict.fromkeys(candidates)]
-    return min(found, key=lambda paths: float(paths[1].max()))[0]
+    trees = [search.paths_from(root) for root in dict.fromkeys(candidates)]
+    return min(trees, key=lambda paths: float(paths[1].max()))[0]
 
 
 def _two_levels(n: int) -> Integers:

@@ -147,38 +147,36 @@ def _ranges(nodes: Integers) -> list[str]:
     return [f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts]
 
 
-def plot_bottleneck(
-    found: Bottleneck, figure: Callable[[float, float], Any], ax: Any = None
-) -> Any:
+def plot_bottleneck(cut: Bottleneck, figure: Callable[[float, float], Any], ax: Any = None) -> Any:
     """Draw a network with the sides of its bottleneck in two colours, and the edges between.
 
     Without axes they belong to a new figure, which `figure` makes. Returns the axes.
     """
-    graph = found.graph
+    graph = cut.graph
     pictures.check_drawable(graph)
     places = pictures.positions(graph)
     ax = pictures.new_axes(places, 7.0, figure) if ax is None else ax
-    is_smaller = np.isin(np.arange(graph.n), found.side)
+    is_smaller = np.isin(np.arange(graph.n), cut.side)
     pictures.draw_network(ax, graph, places, c=np.where(is_smaller, SMALLER, LARGER))
     edges = pictures.edges_drawn(graph) if graph.edges is None else graph.edges
     crossing = edges[is_smaller[edges[:, 0]] != is_smaller[edges[:, 1]]][: pictures.MAX_EDGES]
     width = float(np.clip(40 / (len(crossing) + 1), 0.5, 2.5))
     pictures.draw_edges(ax, graph, places, crossing, colors=CUT, linewidths=width, zorder=2)
-    _add_legend(ax, found)
+    _add_legend(ax, cut)
     gap = f"spectral gap {spectral_gap(graph):.3g}"
-    text = textwrap.fill(f"Bottleneck: {found.description}.", MAX_LINE, break_on_hyphens=False)
+    text = textwrap.fill(f"Bottleneck: {cut.description}.", MAX_LINE, break_on_hyphens=False)
     ax.set_title(
         f"{graph.name}: {graph.n:,} nodes, {count(graph.m, 'edge')}, {gap}\n{text}", fontsize=8.5
     )
     return ax
 
 
-def _add_legend(ax: Any, found: Bottleneck) -> None:
+def _add_legend(ax: Any, cut: Bottleneck) -> None:
     line, dot = matplotlib("lines").Line2D, {"marker": "o", "linestyle": ""}
     handles = {
-        count(len(found.side), "node"): line([], [], color=SMALLER, **dot),
-        f"the other {found.graph.n - len(found.side):,}": line([], [], color=LARGER, **dot),
-        f"{count(found.edges, 'edge')} between them": line([], [], color=CUT, linewidth=2),
+        count(len(cut.side), "node"): line([], [], color=SMALLER, **dot),
+        f"the other {cut.graph.n - len(cut.side):,}": line([], [], color=LARGER, **dot),
+        f"{count(cut.edges, 'edge')} between them": line([], [], color=CUT, linewidth=2),
     }
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 3, "frameon": False}
     ax.legend(list(handles.values()), list(handles), **place)

@@ -166,7 +166,7 @@ def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: G
     matrix = laplacian(graph)
     n, last = len(kernel), int(times.max())
     probabilities = matrix.diagonal()
-    visitors, own = _ExpectedVisitors(kernel, modes, last), kernel.diagonal()
+    visitors, own_values = _ExpectedVisitors(kernel, modes, last), kernel.diagonal()
     longest = 0.5 / float(modes.rates[-1])
     if last > MAX_STEPS * longest:
         steps = f"step by step, here up to {int(MAX_STEPS * longest):,} iterations"
@@ -179,8 +179,10 @@ def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: G
         first = power(probabilities, t - 1)
         weight = power_sum(probabilities, t) / t
         flow = matrix @ z
-        later = (visitors.at(t - 1) - first * own) / np.maximum(1 - first, 1e-300)
-        folded = probabilities * (first * own + (weight - first) * np.where(first < 1, later, own))
+        later = (visitors.at(t - 1) - first * own_values) / np.maximum(1 - first, 1e-300)
+        folded = probabilities * (
+            first * own_values + (weight - first) * np.where(first < 1, later, own_values)
+        )
         return np.asarray(folded - flow / 2 - weight * (probabilities * z - flow / 2))
 
     z, out = np.zeros(n), np.empty((n, len(times)))

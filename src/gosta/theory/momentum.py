@@ -93,8 +93,8 @@ def missing_of_tracking(exchanges: Floats) -> Floats:
 def _moment(k: int, t: Floats) -> Floats:
     """Return the integral of y^k exp(−ty) over y from 0 to 1."""
     t = np.maximum(t, 1e-6)
-    found: Floats = math.factorial(k) * scipy_module("special").gammainc(k + 1, t) / t ** (k + 1)
-    return found
+    integral: Floats = math.factorial(k) * scipy_module("special").gammainc(k + 1, t) / t ** (k + 1)
+    return integral
 
 
 def tracking_growth(_network: NetworkSummary, t: float) -> Growth:
@@ -172,16 +172,16 @@ class MomentumErrors:
         self._note(0.0)
 
     def _first_covariances(self) -> Floats:
-        kernel, found = self.kernel, np.zeros((len(self.rates), len(PAIRS)))
+        kernel, covariances = self.kernel, np.zeros((len(self.rates), len(PAIRS)))
         if self.source is None:
             # A row is in both places of the kernel.
-            found[:-1, AT[ESTIMATE, ESTIMATE]] = 4 * kernel.rows
+            covariances[:-1, AT[ESTIMATE, ESTIMATE]] = 4 * kernel.rows
         else:
             for pair in [
                 (i, j) for i in (MEAN, VISITOR, ROW) for j in (MEAN, VISITOR, ROW) if i <= j
             ]:
                 # The first visitor is the row of a neighbour, or of the node itself.
-                found[:-1, AT[pair]] = kernel.rows
+                covariances[:-1, AT[pair]] = kernel.rows
             weights, met = (
                 self.network.paces * self.network.pace_shares,
                 np.ones_like(self.network.paces),
@@ -189,10 +189,12 @@ class MomentumErrors:
             if self.source is CARRIED:
                 # Rows that a node remembers in its first exchange.
                 met = np.clip(self.network.paces, 1.0, REMEMBERED)
-            found[:, AT[MEAN, MEAN]] += kernel.pairs * float(weights @ (1 / met)) / self.copies
+            covariances[:, AT[MEAN, MEAN]] += (
+                kernel.pairs * float(weights @ (1 / met)) / self.copies
+            )
         if self.is_single:
-            found[0] *= kernel.slowest
-        return found
+            covariances[0] *= kernel.slowest
+        return covariances
 
     def at(self, t: float) -> ErrorMoments:
         """Return the moments of errors after `t` exchanges of all nodes together."""
@@ -251,11 +253,13 @@ class MomentumErrors:
         This is one step of a two-stage implicit Runge-Kutta rule.
         """
         t = self.times[-1] + length / 2
-        own, coupling, by_rate, noise = self._equation(t)
+        alone_matrix, coupling, by_rate, noise = self._equation(t)
         rates, shares = self.rates[:, None], self.shares
         size = len(PAIRS)
         h = GAMMA * length
-        inverse: Floats = np.asarray(np.linalg.inv(np.eye(size) - h * own), dtype=np.float64)
+        inverse: Floats = np.asarray(
+            np.linalg.inv(np.eye(size) - h * alone_matrix), dtype=np.float64
+        )
         means = [np.tensordot(shares * self.rates**k, inverse, axes=1) for k in range(3)]
         shared = np.eye(2 * size) - h * np.block(
             [[means[0] @ coupling, means[1] @ by_rate], [means[1] @ coupling, means[2] @ by_rate]]
@@ -263,7 +267,7 @@ class MomentumErrors:
 
         def slope(state: Floats) -> Floats:
             both = coupling @ (shares @ state) + rates * (by_rate @ ((shares * self.rates) @ state))
-            return np.asarray(_times(own, state) + both + noise)
+            return np.asarray(_times(alone_matrix, state) + both + noise)
 
         def solve(right: Floats) -> Floats:
             alone = _times(inverse, right)
@@ -316,9 +320,9 @@ class MomentumErrors:
             * (_both(moved, moved) - _both(moved, changed) - _both(changed, moved))
         )
         changed = changed + drift
-        own = _both(changed, unit) + _both(unit, changed)
+        alone = _both(changed, unit) + _both(unit, changed)
         return (
-            own + self.rates[:, None, None] * (_both(fade, unit) + _both(unit, fade)),
+            alone + self.rates[:, None, None] * (_both(fade, unit) + _both(unit, fade)),
             coupling,
             by_rate,
             noise,
@@ -328,7 +332,7 @@ class MomentumErrors:
         """Return the noise of rows that are met, by mode."""
         kernel, rates, source = self.kernel, self.rates, self.source
         assert source is not None
-        found = np.zeros((len(rates), len(PAIRS)))
+        noise = np.zeros((len(rates), len(PAIRS)))
         shared = np.zeros(SIZE)
         shared[[ESTIMATE, COUNTED]] = kernel.start * growth.follow * growth.missing
         fresh = np.zeros(SIZE)
@@ -347,9 +351,9 @@ class MomentumErrors:
         spread = _window_variance(rates, growth.compared)
         visitors = -2 * kernel.rows * spread
         visitors[-1] = source.evenness * kernel.rows
-        found += ((remainder + visitors) / self.moves)[:, None] * _square(fresh)
-        found[:, AT[VISITOR, VISITOR]] += 4 * rates * kernel.rows * spread
-        return found + _square(shared)
+        noise += ((remainder + visitors) / self.moves)[:, None] * _square(fresh)
+        noise[:, AT[VISITOR, VISITOR]] += 4 * rates * kernel.rows * spread
+        return noise + _square(shared)
 
 
 def _grown(growth: Growth, copies: int) -> Floats:

@@ -128,8 +128,8 @@ def predict(
         )
     choice = {"columns": columns, "label": label, "score": score, "drop_missing": drop_missing}
     if data is None and (options or any(choice.values())):
-        given = ", ".join([*(options or {}), *(name for name, value in choice.items() if value)])
-        raise InputError(f"{given} given without data; give data and statistic, too")
+        unused = ", ".join([*(options or {}), *(name for name, value in choice.items() if value)])
+        raise InputError(f"{unused} given without data; give data and statistic, too")
     rule, kernel = find(protocol), KernelMoments()
     if data is None or statistic is None:
         network, formula = summarise(graphs.load(graph, n, seed).check()), formula_of(rule)
@@ -194,7 +194,10 @@ def predicted_errors(setting: Setting, times: Integers, expected: Floats | None 
         return np.array([error_at(formula, network, kernel, float(t)) for t in times])
     noise = [formula(network, kernel, float(t)).noise for t in times]
     return np.array(
-        [_mean_absolute(bias, one).mean() for bias, one in zip(expected.T, noise, strict=True)]
+        [
+            _mean_absolute(bias, variance).mean()
+            for bias, variance in zip(expected.T, noise, strict=True)
+        ]
     )
 
 
@@ -210,11 +213,11 @@ def kernel_moments(setting: Setting) -> KernelMoments:
     row_means = estimand.row_means @ slopes.T
     mean, rows = row_means.mean(axis=0), row_means.var(axis=0).sum()
     total = sum(map(estimand.scatter, slopes))
-    own = estimand.diagonal.mean(axis=0) @ slopes.T - mean
+    diagonal = estimand.diagonal.mean(axis=0) @ slopes.T - mean
     return KernelMoments(
         float(rows / size**2),
         float(max(0.0, total - 2 * rows) / size**2),
-        float(np.linalg.norm(own) * np.sign(own.sum()) / size),
+        float(np.linalg.norm(diagonal) * np.sign(diagonal.sum()) / size),
         float(-np.linalg.norm(mean) / size),
         _along_slowest_mode(setting.graph, row_means - mean)
         if estimand.n <= MAX_FACTORED_NODES

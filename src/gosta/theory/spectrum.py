@@ -111,9 +111,8 @@ def mixing_time(graph: Any, n: int | None = None, seed: int = 0) -> float:
     """
     graph = graphs.load(graph, n, seed)
     rate = slowest_rate(graph)
-    if (
-        rate <= 0 or graph.n == 2
-    ):  # weights too small to compute with; or one edge, across which visitors swap forever
+    # The rate is 0 where weights are too small to compute with; two visitors swap forever.
+    if rate <= 0 or graph.n == 2:
         return math.inf
     return math.log(2 * math.sqrt(graph.n)) / -math.log1p(-rate) if rate < 1 - 1e-9 else 1.0
 

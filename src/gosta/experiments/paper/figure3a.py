@@ -23,8 +23,7 @@ ITERATIONS_PER_NODE = 600  # enough for both protocols on the paper's data
 MOST_UNEQUAL = 1.5  # the largest ratio of two times that are about proportional, over the smallest
 PROPORTIONAL = (
     "visitors of a complete graph are renewed, and estimates averaged, at a rate of 1/n, as the "
-    "predicted curves have "
-    "it too; the root of n in the bound of U2-gossip does not show"
+    "predicted curves have it too; the root of n in the bound of U2-gossip does not show"
 )
 
 
@@ -79,8 +78,7 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
             "As a ratio it stays about the same: both times are proportional to the size of the "
             "graph.",
             f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} {at} (required: all within a factor "
-            f"of {MOST_UNEQUAL}); "
-            f"{PROPORTIONAL}",
+            f"of {MOST_UNEQUAL}); {PROPORTIONAL}",
             min(ratios) > 1 and max(ratios) < MOST_UNEQUAL * min(ratios),
             is_ours=True,
         ),

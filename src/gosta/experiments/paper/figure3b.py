@@ -27,17 +27,17 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
     for graph, histories in model.histories_by_graph(
         plan, history_of, PROTOCOLS, ITERATIONS
     ).items():
-        one, other = histories.values()
+        ours, theirs = histories.values()
         difference = np.abs(
-            np.log(one.error[model.FIRST_COMPARED :] / other.error[model.FIRST_COMPARED :])
+            np.log(ours.error[model.FIRST_COMPARED :] / theirs.error[model.FIRST_COMPARED :])
         )
         ratios.append(float(np.exp(difference.max())))
-        table.append([model.GRAPHS[graph], one.final(), other.final(), f"{ratios[-1]:.2f}"])
+        table.append([model.GRAPHS[graph], ours.final(), theirs.final(), f"{ratios[-1]:.2f}"])
         numbers[graph] = {name: history.as_json() for name, history in histories.items()}
     claim = Claim(
         "GoSta-async does about as well as GoSta-sync.",
         f"errors differ by a factor of at most {model.range_text(ratios)} on the three networks "
-        f"from {int(one.iterations[model.FIRST_COMPARED]):,} iterations on (required: less than "
+        f"from {int(ours.iterations[model.FIRST_COMPARED]):,} iterations on (required: less than "
         "two)",
         max(ratios) < 2,
     )

@@ -51,15 +51,13 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
         Claim(
             "The difference is larger on networks that are less well connected.",
             f"{end_text} percentage points at the end on complete, Watts-Strogatz and grid, "
-            f"{average_text} on average "
-            "over the checkpoints (required: larger on both of the latter than on complete, at the "
-            "end)",
+            f"{average_text} on average over the checkpoints (required: larger on both of the "
+            "latter than on complete, at the end)",
             min(at_end[1:]) > at_end[0],
         ),
         Claim(
             "As a ratio it is largest on the complete graph: a better network helps averaging more "
-            "than flooding, "
-            "which everywhere receives the same observations again.",
+            "than flooding, which everywhere receives the same observations again.",
             f"{ratio_text} times on average on complete, Watts-Strogatz and grid",
             ratios == sorted(ratios, reverse=True),
             is_ours=True,

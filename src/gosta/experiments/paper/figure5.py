@@ -16,8 +16,7 @@ EARLY = 0.1  # of the numbers sent: where the master is to be ahead
 SOON = 0.5  # of the numbers sent: until where GoSta is to catch up
 MASTER_STARTS_LATE = (
     "On the complete graph GoSta-async is ahead from the beginning: until the master has received "
-    "all rows and sent "
-    "one on, nodes there have had about two exchanges each."
+    "all rows and sent one on, nodes there have had about two exchanges each."
 )
 
 

@@ -36,9 +36,8 @@ FIRST_PER_NODE = 4
 ON_NETWORKS = "on complete, Watts-Strogatz and grid"
 RANDOM_PAIRS = (
     f"It is so only where the error is below {percent(ERROR)}. There nodes agree with each other, "
-    "and the remaining "
-    "error comes from which pairs of rows happened to be evaluated, which neither protocol "
-    "averages away."
+    "and the remaining error comes from which pairs of rows happened to be evaluated, which "
+    "neither protocol averages away."
 )
 
 
@@ -114,12 +113,12 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
 
 def _firsts(histories: model.ByGraph, axis: model.Against) -> dict[str, dict[str, float | None]]:
     """Return where each history is first below 1 %; None if nowhere."""
-    found = {
+    firsts = {
         g: {name: each.first_below(ERROR, axis) for name, each in by.items()}
         for g, by in histories.items()
     }
     return {
-        g: {name: None if isnan(at) else at for name, at in by.items()} for g, by in found.items()
+        g: {name: None if isnan(at) else at for name, at in by.items()} for g, by in firsts.items()
     }
 
 
@@ -171,9 +170,8 @@ def _never_worse(histories: model.ByGraph, n: int) -> Claim:
         f"After {FIRST_PER_NODE} exchanges a node, its error is at no checkpoint above that of "
         "GoSta-async.",
         f"at most {', '.join(f'{ratio:.2f}' for ratio in worst)} times GoSta-async's {ON_NETWORKS} "
-        f"from {first:,} "
-        f"exchanges on, {', '.join(f'{np.exp(np.log(ratio).mean()):.2f}' for ratio in ratios)} "
-        "times on average",
+        f"from {first:,} exchanges on, "
+        f"{', '.join(f'{np.exp(np.log(ratio).mean()):.2f}' for ratio in ratios)} times on average",
         max(worst) <= 1,
         RANDOM_PAIRS if all(only_late) else model.NO_REASON,
         is_ours=True,
@@ -207,8 +205,7 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
     return Claim(
         f"For the numbers it sends, too, it is the first at {percent(ERROR)} error.",
         f"after {_millions(arrived)} numbers {ON_NETWORKS}, the next after "
-        f"{_millions(next_best)}{'; ' * bool(ends_at)}"
-        f"{ends_at}",
+        f"{_millions(next_best)}{'; ' * bool(ends_at)}{ends_at}",
         all(first),
         is_ours=True,
     )

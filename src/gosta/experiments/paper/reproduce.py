@@ -240,17 +240,13 @@ def _markdown(
         f"{agreeing}. Figures and curves are in the folder that `gosta reproduce` makes.",
         "",
         f"{total:,} iterations. Updating all nodes at every tick with numpy takes "
-        f"{1e6 * numpy_seconds:.0f} µs an "
-        f"iteration here, {total * numpy_seconds / 3600:.1f} hours for all; this took "
-        f"{sum(seconds.values()):,.0f} s "
-        "for what had not been done before.",
+        f"{1e6 * numpy_seconds:.0f} µs an iteration here, {total * numpy_seconds / 3600:.1f} hours "
+        f"for all; this took {sum(seconds.values()):,.0f} s for what had not been done before.",
         "",
         "Rows are placed at nodes at random. Errors are means over nodes and runs of the relative "
-        "error, ± its "
-        "standard deviation over nodes; bands go from the mean divided by 1 + spread/mean to the "
-        "mean times that. The "
-        "grid has periodic borders. Dotted lines are the error of expected estimates, which is "
-        "less than a run's.",
+        "error, ± its standard deviation over nodes; bands go from the mean divided by 1 + "
+        "spread/mean to the mean times that. The grid has periodic borders. Dotted lines are the "
+        "error of expected estimates, which is less than a run's.",
     ]
     for name, entry in entries.items():
         took = f" ({seconds[name]:.1f} s)" if name in seconds else ""
@@ -283,13 +279,13 @@ def count_agreeing(claims: Sequence[tuple[bool, bool]]) -> str:
 
 def describe_data(plan: Plan) -> str:
     """Return the names and sizes of the data as text."""
-    one, other = (
+    first, second = (
         f"{subject.data} ({len(subject.rows):,} rows)" for subject in (plan.scatter, plan.auc)
     )
     return (
-        f"{one}, a stand-in for the paper's two data sets"
+        f"{first}, a stand-in for the paper's two data sets"
         if plan.uses_stand_in
-        else f"{one} and {other}"
+        else f"{first} and {second}"
     )
 
 

@@ -30,12 +30,12 @@ def evaluate(plan: Plan, _history_of: HistoryOf) -> Findings:
     with progress.bar("spectral gaps", 2 * (RANDOM_GRAPHS + 2)) as advance:
         for n, expected in GAPS_OF_THE_PAPER.items():
             for name, paper in expected.items():
-                found = []
+                gaps_of_graphs = []
                 for seed in range(RANDOM_GRAPHS if name == "watts-strogatz" else 1):
-                    found.append(float(f"{spectral_gap(graphs.make(name, n, seed)):.6g}"))
+                    gaps_of_graphs.append(float(f"{spectral_gap(graphs.make(name, n, seed)):.6g}"))
                     advance(1)
-                gaps[f"{name} {n}"] = found
-                claims.append(_gap_claim(name, n, paper, found))
+                gaps[f"{name} {n}"] = gaps_of_graphs
+                claims.append(_gap_claim(name, n, paper, gaps_of_graphs))
                 table.append(
                     [GRAPHS[name], f"{n:,}", f"{paper:.2e}", claims[-1].measured.partition(";")[0]]
                 )
@@ -51,8 +51,7 @@ def _gap_claim(name: str, n: int, paper: float, gaps: list[float]) -> Claim:
     return Claim(
         f"A Watts-Strogatz graph of {n:,} nodes has a gap of {paper:.2e}.",
         f"{min(gaps):.2e} to {max(gaps):.2e} ({len(gaps)} graphs); {percent(rank, '.0f')} of them "
-        "are below "
-        "the paper's (required: within their central 99 %)",
+        "are below the paper's (required: within their central 99 %)",
         bool(low <= paper <= high),
         "The paper shows one draw of a random graph, at the edge of the range of draws here.",
     )
