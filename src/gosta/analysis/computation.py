@@ -50,10 +50,7 @@ def compute(
     options: Options | None = None,
     sampling: Sampling | None = None,
 ) -> list[Estimate]:
-    """Compute statistics over data whose columns are selected.
-
-    With `by`, they are computed over groups of rows too, with intervals.
-    """
+    """Compute statistics over selected columns; with `by`, over groups of rows too."""
     wanted = [
         one
         for given in statistics

@@ -178,10 +178,7 @@ def _from_files(source: Any, given: files.Format) -> Data:
 
 
 def _from_standard_input(given: files.Format) -> Data:
-    """Read the standard input, in the format that its first bytes tell.
-
-    Text is CSV or JSON lines.
-    """
+    """Read the standard input, in the format of its first bytes: text is CSV or JSON lines."""
     name = "the standard input"
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError(

@@ -170,18 +170,12 @@ def from_array(array: NDArray[Any], name: str) -> Columns:
 
 
 def is_arrow(values: Any) -> bool:
-    """Return whether an object has Arrow's interface.
-
-    Arrow's own tables and columns have it, and those of polars.
-    """
+    """Return whether an object has Arrow's interface, as Arrow's own do and those of polars."""
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
 
 
 def _order(column: Any) -> list[Any]:
-    """Return the categories of an ordered column in their order.
-
-    Such columns are Arrow's dictionaries, and an Enum of polars.
-    """
+    """Return the ordered categories of Arrow's dictionaries, or of an Enum of polars."""
     dtype: Any = getattr(column, "dtype", None)
     if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):
         return list(dtype.categories)
@@ -210,10 +204,7 @@ def _from_arrow(column: Any) -> NDArray[Any]:
 
 
 def concatenate(parts: Sequence[tuple[str, Columns]], name: str) -> dict[str, NDArray[Any]]:
-    """Return the rows of several files, one below the other.
-
-    All need the same columns, in any order.
-    """
+    """Return the rows of several files, which have the same columns, one below the other."""
     first, columns = parts[0]
     for other, theirs in parts[1:]:
         missing, extra = (

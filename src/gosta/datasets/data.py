@@ -29,10 +29,7 @@ DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 @dataclass
 class ReadLog:
-    """What was read of data, and assumed, while rows were encoded.
-
-    What is assumed is what the user had not said.
-    """
+    """What was read of data, and assumed in place of the user, while rows were encoded."""
 
     columns: dict[str, None] = field(default_factory=dict)  # that were read, in that order
     # By name, such as "positive": see `gosta.statistics.assumptions`.
@@ -168,10 +165,7 @@ class Data:
         )
 
     def with_weights(self, weights: object) -> Data:
-        """Return the rows with a weight for each, given by a column or by values.
-
-        The column is no feature then.
-        """
+        """Return the rows with weights, given by a column, which is no feature then, or values."""
         data = self._with("weights", weights)
         rest = tuple(
             name for name in self.features if name != data.weights or self.has_selected_columns
@@ -194,10 +188,7 @@ class Data:
         return weights
 
     def _with(self, role: str, given: object) -> Data:
-        """Return the rows with a column in a role: label, score, by or weights.
-
-        It is one of the columns, or made of new values.
-        """
+        """Return the rows with a column in a role (label, score, by, weights), made if needed."""
         if isinstance(given, str | int | np.integer):
             name = self._column(given)
             if name == getattr(self, role):
@@ -228,10 +219,7 @@ class Data:
         return list(self.columns)[name]
 
     def columns_for(self, *roles: str) -> Floats:
-        """Return one column for each role: n × len(roles).
-
-        They are those selected, or named like the roles, or the defaults.
-        """
+        """Return a column for each role: those selected, or named like them, or the defaults."""
         count = len(roles)
         named = tuple(self.score if role == "score" and self.score else role for role in roles)
         names = self.features
@@ -258,10 +246,7 @@ class Data:
         return self.to_floats(names)
 
     def to_floats(self, names: Sequence[str]) -> Floats:
-        """Return columns as floats: n × len(names).
-
-        Missing values are NaN if such rows are to be dropped.
-        """
+        """Return columns as floats, n × len(names); NaN where a row is to be dropped."""
         if not names:
             raise DataError(
                 f"{self.name} has no columns besides label and score",
@@ -334,10 +319,7 @@ class Data:
         return kept
 
     def class_codes(self) -> tuple[Floats, list[Any]]:
-        """Return the class of each row as a position in the classes, and these in order.
-
-        The position is NaN where the class is missing.
-        """
+        """Return each row's position in the ordered classes (NaN: missing), and these classes."""
         if self.label is None:
             remedy = (
                 f"name one of these with label=... (--label ...): {shorten(list(self.columns), 12)}"
@@ -360,10 +342,7 @@ class Data:
         )
 
     def level_codes(self, column: str, levels: Sequence[Any]) -> Floats:
-        """Return the position of each row's value among the declared ones of a column.
-
-        It is NaN where the value is missing.
-        """
+        """Return each row's position among the declared values of a column; NaN: missing."""
         name = self._column(column)
         self._note_column(name)
         return _among(
@@ -371,10 +350,7 @@ class Data:
         )
 
     def site_codes(self) -> tuple[Floats, list[Any]]:
-        """Return the site of each row as a position in the sites, and these in order.
-
-        The position is NaN where the site is missing.
-        """
+        """Return each row's position in the ordered sites (NaN: missing), and these sites."""
         assert self.by is not None
         return self._positions("by", self.by)
 
@@ -468,10 +444,7 @@ def _rounded(value: object, column: str, row: int) -> DataError:
 
 
 def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
-    """Return the position of each value among the distinct ones, and these in order.
-
-    It is NaN where the value is missing.
-    """
+    """Return positions in the ordered distinct values (NaN: missing), and these values."""
     if column.dtype != object:
         values, inverse = np.unique(column, return_inverse=True)
         return np.where(column == column, inverse, np.nan), values[values == values].tolist()
@@ -525,10 +498,7 @@ def _position(positive: Any, classes: list[Any], names: list[str], where: str) -
 
 
 def _key(value: Any) -> float | str:
-    """Return a key that is equal for all forms that file formats give a class.
-
-    1, 1.0, "1", "01" and true are one class.
-    """
+    """Return a key that all forms of a class share: 1, 1.0, "1", "01" and true."""
     text = value_text(value)
     with contextlib.suppress(ValueError):
         if math.isfinite(float(text)):

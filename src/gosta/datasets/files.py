@@ -98,10 +98,7 @@ DEFAULT = Format()
 
 
 def has_names(path: Path, first: Sequence[object], given: Format) -> bool:
-    """Return whether a first line holds the names of the columns.
-
-    It has numbers, text, and None where a value is missing.
-    """
+    """Return whether a first line of numbers, text and missing values (None) holds names."""
     present = [value for value in first if value is not None]
     if given.header == "yes" and not present:
         raise FormatError(f"{path} has no names in its first line", "leave out", "header", "yes")
@@ -111,10 +108,7 @@ def has_names(path: Path, first: Sequence[object], given: Format) -> bool:
 
 
 def first_line_doubts(first: Sequence[object], given: Format) -> tuple[str, ...]:
-    """Return the doubt about a first line of numbers that was taken for data.
-
-    There is none if the user said so.
-    """
+    """Return the doubt about a first line of numbers as data, unless the user said so."""
     if given.header != "auto":
         return ()
     shown = shorten([str(value) for value in first], 4)
@@ -145,10 +139,7 @@ def _has_text(values: NDArray[Any], text: str) -> bool:
 
 
 def _guess(path: Path) -> str:
-    """Return a suggestion for the path of a file that does not exist.
-
-    It is a file beside it with nearly the same name.
-    """
+    """Return a suggestion for a missing file: one beside it with nearly the same name."""
     there = (
         [one.name for one in path.parent.iterdir() if suffix_of(one) in READERS]
         if path.parent.is_dir()
@@ -220,10 +211,7 @@ def read_csv(path: Path, given: Format) -> Table:
 
 
 def _parse_plain(path: Path, file: BinaryIO, header: Header, decimal: str) -> Columns:
-    """Parse CSV with Python's csv module, to the types that Arrow would infer.
-
-    Only dates stay text.
-    """
+    """Parse CSV with Python's module, to the types of Arrow, except that dates stay text."""
     text = file.read().decode("utf-8-sig", "surrogateescape")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator, strict=True)
     rows: list[list[str]] = []
@@ -316,10 +304,7 @@ def read_npy(path: Path, _: Format) -> Table:
 
 
 def _open(path: Path, encoding: str) -> BinaryIO:
-    """Open a file, decompressed and in UTF-8.
-
-    Of a compressed one, no more is read than fits in memory.
-    """
+    """Open a file, decompressed and in UTF-8, of which no more is read than fits in memory."""
     is_utf8 = codecs.lookup(encoding).name == "utf-8"
     if path.suffix.lower() != ".gz" and is_utf8:
         return path.open("rb")
@@ -386,10 +371,7 @@ def _value(text: str, decimal: str) -> object:
 
 
 def _first_record(text: str, separator: str) -> tuple[list[str], int]:
-    """Return the values of the first row and the number of lines it takes.
-
-    Newlines in quotes are among its lines.
-    """
+    """Return the values of the first row, and how many lines it takes, those in quotes too."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         return [value.strip() for value in next(reader, [])], reader.line_num

@@ -193,10 +193,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def two_gaussians(n: int, seed: int) -> Data:
-    """Draw half the rows around 0, half around 1 in each of two dimensions.
-
-    Along the diagonal the AUC is Φ(1) ≈ 0.841.
-    """
+    """Draw half the rows around 0, half around 1 in the plane: AUC Φ(1) ≈ 0.841 diagonally."""
     rng = np.random.default_rng(seed)
     label = np.arange(n) % 2
     return _plane("two-gaussians", rng.normal(size=(n, 2)) + label[:, None], label)

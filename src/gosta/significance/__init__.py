@@ -1,7 +1,4 @@
-"""Hypothesis tests by the name of their statistic.
-
-Importing a family registers its tests in ``TESTS``.
-"""
+"""Hypothesis tests by the name of their statistic: importing a family registers them."""
 
 from gosta.significance import permutation, ranks, roc  # noqa: F401
 from gosta.significance.definition import TESTS, HypothesisTest

@@ -93,10 +93,7 @@ class Settings(NamedTuple):
         return self.level if self.alternative == "two-sided" else 2 * self.level - 1
 
     def p_value(self, lower: float, upper: float) -> float:
-        """Return the p-value from two tail probabilities.
-
-        They are of a statistic as low or lower, and as high or higher.
-        """
+        """Return the p-value from the tail probabilities below and above a statistic."""
         return {"two-sided": min(1.0, 2 * min(lower, upper)), "less": lower, "greater": upper}[
             self.alternative
         ]

@@ -47,10 +47,7 @@ def two_samples(data: Data, settings: Settings, name: str) -> HypothesisTest:
 
 @hypothesis_test("distance-correlation")
 def distance_correlation(data: Data, settings: Settings, name: str) -> HypothesisTest:
-    """Test whether two columns are independent, by shuffling the second part.
-
-    With `split`, the parts are the first `split` columns and the others.
-    """
+    """Test whether two parts of the columns are independent, by shuffling the second one."""
     statistic = find(name)
     x, split = statistic.encode_rows(data, settings.options), int(settings.options.get("split", 1))
 
@@ -97,10 +94,7 @@ def _values(
 
 
 def _matrix_values(statistic: Statistic, x: Floats) -> Callable[[Floats], Floats]:
-    """Return a function of columns of samples, n × m, that returns the statistic for each.
-
-    It needs one matrix of pairs for all.
-    """
+    """Return a function from columns of samples, n × m, to statistics, from one matrix of pairs."""
     n = len(x)
     # one is not 0 in each pair
     matrix = kernel_matrix(statistic, x, {}, np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))

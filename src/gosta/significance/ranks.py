@@ -34,10 +34,7 @@ LOG_RANK = "log-rank test of two classes"  # the method, in words
 
 @hypothesis_test("mann-whitney")
 def mann_whitney(data: Data, settings: Settings, name: str) -> HypothesisTest:
-    """Test whether rows of one class tend to have higher scores than those of the other.
-
-    Its statistic is U.
-    """
+    """Test whether rows of one class tend to have higher scores than those of the other, by U."""
     statistic = find(name)
     x = statistic.encode_rows(data, settings.options)
     u, plus = value_of_rows(statistic, x, settings.options), int((x[:, 1] > 0).sum())
@@ -85,10 +82,7 @@ def _effect(values: PairValues, settings: Settings) -> Estimate:
 
 @hypothesis_test("kendall-tau")
 def kendall(data: Data, settings: Settings, name: str) -> HypothesisTest:
-    """Test whether two columns are associated.
-
-    It compares concordant with discordant pairs. Its statistic is tau-b.
-    """
+    """Test whether two columns are associated, from concordant and discordant pairs: tau-b."""
     statistic = find(name)
     options = {"variant": "b", **settings.options}
     x = statistic.encode_rows(data, options)

@@ -26,10 +26,7 @@ from gosta.statistics.estimate import Estimate
 
 @hypothesis_test("auc")
 def auc(data: Data, settings: Settings, name: str) -> HypothesisTest:
-    """Test whether the AUCs of two scores, or of one score in two groups of rows, differ.
-
-    `columns` are the two scores, `by` the column of groups.
-    """
+    """Test whether two AUCs differ: of two score `columns`, or of two groups of rows, `by`."""
     if data.by is not None:
         return _unpaired(data, settings, name)
     if data.has_selected_columns and len(data.features) == 2:

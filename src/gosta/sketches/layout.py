@@ -56,10 +56,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """The vector of sums for given statistics and strata.
-
-    Every site makes the same from the same settings.
-    """
+    """The vector of sums for given settings, of which every site makes the same."""
 
     parts: tuple[Part, ...]
     label: str | None = None
@@ -137,10 +134,7 @@ class Layout:
 
     @property
     def squared_change(self) -> float:
-        """Return the square of the most by which replacing a row changes the vector.
-
-        The other row can be of another stratum.
-        """
+        """Return the squared length of the largest change of the vector by replacing a row."""
         if self.strata:
             return 2.0 * self.features_per_row
         return sum(part.sketch.squared_change for part, _, _ in self._blocks)
@@ -151,10 +145,7 @@ class Layout:
 
     @property
     def bins(self) -> int:
-        """Return the largest number of bins of a column.
-
-        Before edges are found, it is that of the bins to come.
-        """
+        """Return the largest number of bins of a column, also of those still to be found."""
         if self.rows is not None:
             return self.rows.bins
         return max((axis.bins for sketch in self.sketches for axis in sketch.axes), default=1)
@@ -309,10 +300,7 @@ class Layout:
             yield name, found
 
     def _totals(self, totals: Floats) -> Iterator[tuple[Part, str, Floats, int]]:
-        """Yield each statistic's totals over all rows and in every stratum.
-
-        With them comes how many totals each is a sum of.
-        """
+        """Yield each statistic's totals, overall and by stratum, and how many each is a sum of."""
         for part in self.parts:
             offset, strata = self._offsets[part.key], max(1, len(self.strata))
             block = totals[offset : offset + part.sketch.size * strata].reshape(strata, -1)
@@ -405,18 +393,12 @@ class Layout:
 
     @property
     def final(self) -> Layout:
-        """Return the layout whose sums give the statistics.
-
-        Before edges are found, it has bins of equal width.
-        """
+        """Return the layout of the last round, with bins of equal width until edges are found."""
         return self if self.rows is None else self.rows
 
     @property
     def numbers(self) -> str:
-        """Return how many numbers a site sends, in words.
-
-        It is "64", for example, or with two rounds "256, then at most 128".
-        """
+        """Return how many numbers a site sends: "64", or "256, then at most 128" in two rounds."""
         return f"{self.size:,}" + (
             f", then at most {self.rows.size:,}" if self.rows is not None else ""
         )

@@ -220,10 +220,7 @@ def _declared_columns(
 def _range(
     name: str, role: str, sketch_class: type[Sketch], settings: BinSettings, values: Floats | None
 ) -> tuple[float, float]:
-    """Return the lowest and highest value of a column.
-
-    They are declared, or those of its edges, or those of the rows.
-    """
+    """Return the range of a column: declared, or that of its edges, or that of the rows."""
     edges = settings.edges.get(name)
     if edges is not None and (
         not edges or list(edges) != sorted(set(edges)) or not np.isfinite(edges).all()
@@ -299,10 +296,7 @@ def _axis(
 
 
 def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Return the edges of bins of equal width.
-
-    There are fewer of them where floats are not fine enough.
-    """
+    """Return the edges of bins of equal width, fewer where floats are not fine enough."""
     edges = (low + (high - low) * (k / bins) for k in range(1, bins))
     return tuple(edge for edge in dict.fromkeys(edges) if low < edge < high)
 
@@ -388,10 +382,7 @@ def _check(layout: Layout, settings: BinSettings) -> Layout:
 
 
 def check_columns(layout: Layout, settings: BinSettings) -> None:
-    """Raise `InputError` for ranges and edges of columns that are not read.
-
-    There is one for edges to find, too, if there are none.
-    """
+    """Raise `InputError` for settings of columns that are not read, or of edges not to be found."""
     known = list(
         dict.fromkeys(axis.column for sketch in layout.final.sketches for axis in sketch.axes)
     )

@@ -80,10 +80,7 @@ class PairValues(NamedTuple):
         return sum(self.quantile(self.total / 2 * (1 + end)) for end in (-PRECISION, PRECISION)) / 2
 
     def ends(self, level: float) -> tuple[float, float]:
-        """Return the ends of an interval for the median.
-
-        They are infinite beyond the first and the last pair.
-        """
+        """Return the ends of the median's interval, infinite beyond the first and the last pair."""
         low, high = self.ranks(level)
         return self.quantile(low) if low >= 1 else -np.inf, self.quantile(
             high
@@ -624,9 +621,6 @@ def as_floats(result: Numbers | list[float]) -> tuple[float, ...]:
 
 
 def _option_defaults(function: Callable[..., Any], skip: int) -> dict[str, object]:
-    """Return the parameters of a function after the first few, with their defaults.
-
-    Those without a default have None.
-    """
+    """Return parameters after the first few with their defaults; None for those without."""
     parameters = list(inspect.signature(function).parameters.values())[skip:]
     return {p.name: None if p.default is p.empty else p.default for p in parameters}

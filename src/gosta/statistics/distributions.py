@@ -88,10 +88,7 @@ def _beta_share(x: float, rest: float, a: float, b: float) -> float:
 
 
 def _log_gamma_step(a: float) -> float:
-    """Return log Γ(a + ½) − log Γ(a).
-
-    For large a it is a series, since the difference of the two loses its digits.
-    """
+    """Return log Γ(a + ½) − log Γ(a), by its series where the difference loses digits."""
     if a < 50:
         return lgamma(a + 0.5) - lgamma(a)
     return log(a) / 2 - 1 / (8 * a) + 1 / (192 * a**3) - 1 / (640 * a**5)

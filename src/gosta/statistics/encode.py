@@ -146,10 +146,7 @@ def class_scores(data: Data, average: str = "pairs") -> Floats:
 
 
 def trimmed(data: Data, share: float = 0.1) -> Floats:
-    """Encode a row as a number and 1, or 0 if it is among the lowest or highest rows.
-
-    `share` is the share of each of the two.
-    """
+    """Encode a row as a number and 1, or 0 if it is in the share of lowest or highest rows."""
     x, kept = _trimmed_rows(data, share)
     return np.column_stack([x, kept])
 
@@ -161,10 +158,7 @@ def winsorised(data: Data, share: float = 0.1) -> Floats:
 
 
 def _trimmed_rows(data: Data, share: float) -> tuple[Floats, Booleans]:
-    """Return one number for each row, and whether trimming leaves the row.
-
-    It leaves out the share of the lowest rows, and that of the highest.
-    """
+    """Return a number for each row, and whether it is in neither share at the ends."""
     _check_share("share", share, 0.5)
     _require_all_rows(data, "the order of all rows", "quantiles of private sums say where to cut")
     x = _complete(data, value(data))
@@ -296,10 +290,7 @@ def _nearest(x: Floats, centres: Floats) -> Floats:
 
 
 def survival(data: Data) -> Floats:
-    """Encode a row as a time, whether the event was observed then, and the risk score.
-
-    The event is 1 if it was observed, and 0 if the row was censored.
-    """
+    """Encode a row as a time, 1 for an event then or 0 if it is censored, and its risk score."""
     return _with_events(_complete(data, data.columns_for("time", "event", "score")))
 
 
@@ -356,10 +347,7 @@ def is_not_negative(row: Sequence[float]) -> bool:
 
 
 def has_sign(row: Sequence[float]) -> bool:
-    """Return whether an encoder of two classes can have made a row.
-
-    These are `scored`, `two_scores`, `two_samples` and `scaled_samples`.
-    """
+    """Return whether an encoder of two classes or samples can have made a row."""
     return row[-1] in (-1.0, 1.0)
 
 
@@ -379,10 +367,7 @@ def has_event(row: Sequence[float]) -> bool:
 
 
 def _complete(data: Data, *parts: Floats) -> Floats:
-    """Return the parts side by side.
-
-    Rows with missing values are left out if these are to be dropped.
-    """
+    """Return the parts side by side, without incomplete rows if these are to be dropped."""
     x = np.column_stack(parts)
     if data.drop_missing:
         x = x[~np.isnan(x).any(axis=1)]

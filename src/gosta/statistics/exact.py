@@ -213,10 +213,7 @@ def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float |
 
 
 def without_weights(statistic: Statistic, x: Floats, kernel_options: Options) -> Statistic:
-    """Return a statistic of rows with weights as a plain one.
-
-    Its kernel takes the weights as the last number of each row.
-    """
+    """Return a statistic with weights as a plain one, whose kernel takes them as last numbers."""
     if not statistic.weights:
         return statistic
     example = pairs.example(statistic, x[:, :-1], kernel_options)
@@ -288,10 +285,7 @@ def row_sums(
 
 
 def row_means(rows: RowSums, norm: Normalisation) -> Floats:
-    """Return the mean kernel value of each row: n × k.
-
-    It is the mean with the other rows ("U") or with all rows ("V").
-    """
+    """Return the mean kernel value of each row with others ("U") or all rows ("V"): n × k."""
     n = len(rows.sums)
     if norm == "U":
         return rows.sums / (n - 1)
@@ -343,10 +337,7 @@ def _means(statistic: Statistic, rows: RowSums, norm: Normalisation) -> Floats:
 
 
 def _total(rows: RowSums, norm: Normalisation) -> Floats:
-    """Return sums over all pairs, column by column.
-
-    Only along one column does numpy add up pairwise, without drift.
-    """
+    """Return sums over all pairs; numpy adds pairwise, without drift, along one column only."""
     parts = rows if norm == "V" else rows[:1]
     sums = [np.array([column.sum() for column in part.T]) for part in parts if part is not None]
     return np.asarray(sum(sums))
@@ -385,10 +376,7 @@ def _apply(statistic: Statistic, part: str, means: Floats, /, **options: Any) ->
 
 
 def require_finite(statistic: Statistic, means: Floats, values: Floats) -> float | Floats:
-    """Return a number, or an array of several, if all are finite.
-
-    Otherwise raise an error with the reason.
-    """
+    """Return a number, or an array of several; raise an error unless all are finite."""
     if not np.isfinite(means).all():
         raise NumericalError(
             f"{statistic.name} is not finite here: the numbers are too large",

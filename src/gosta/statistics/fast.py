@@ -213,10 +213,7 @@ def _products(v: Floats, w: Floats, weights: Floats | None) -> Floats:
 
 
 def _gaps(v: Floats, weights: Floats | None) -> Floats:
-    """Return the sums over j of |v_i − v_j|.
-
-    They follow from the sums of prefixes and suffixes of the sorted values.
-    """
+    """Return the sums over j of |v_i − v_j|, from sums of prefixes of the sorted values."""
     n = len(v)
     order = np.argsort(v)
     ordered = v[order] - v.mean()
@@ -263,10 +260,7 @@ def _both_ranks(x: Floats, weights: Floats | None) -> list[_Ranks]:
 
 
 def _wins(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Count for each row those of the other class that it is ordered correctly against, and all.
-
-    Ties count half.
-    """
+    """Count rows of the other class that each row is ordered correctly against, and all of them."""
     plus, group = x[:, 1] > 0, _ranks(x[:, 0]).dense
     plus_in, minus_in = (
         np.bincount(group[of], None if weights is None else weights[of], group.max() + 1)

@@ -31,10 +31,7 @@ def squared_scatter(x: Observation, y: Observation) -> float:
 def by_sample(
     x: Observation, y: Observation, value: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return a value for pairs across samples, within the first and within the second sample.
-
-    An indicator of each of the three follows.
-    """
+    """Return a value for pairs across and within two samples, and an indicator of each kind."""
     last = len(x) - 1
     across = 1.0 * (x[last] != y[last])
     first = (x[last] > 0.0) * (1.0 - across)

@@ -23,10 +23,7 @@ from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tai
 
 
 class Heterogeneity(NamedTuple):
-    """Differences between groups.
-
-    Intervals are None with two groups, since these formulas do not give any for them.
-    """
+    """Differences between groups; some intervals are None with two groups only."""
 
     groups: int  # that have a value and a standard error
     q: float  # Cochran's Q
@@ -105,10 +102,7 @@ def _spread_interval(y: Floats, s2: Floats, level: float) -> tuple[float, float]
 
 
 def _spread_at(y: Floats, s2: Floats, wanted: float) -> float:
-    """Return the spread at which Q has a value.
-
-    Q falls as the spread grows. If it begins below the value, the spread is 0.
-    """
+    """Return the spread at which Q, which falls with it, has a value; 0 if Q begins below it."""
     if _q(y, s2, 0.0) <= wanted:
         return 0.0
     low, high = 0.0, float(s2.max() + np.ptp(y) ** 2)

@@ -218,10 +218,7 @@ def gradients(
 def centre_values(
     statistic: Statistic, means: Floats, n: int, final_values: Callable[[Floats], Floats]
 ) -> Floats:
-    """Return what intervals are about, from means over all rows.
-
-    It is the value, or what replaces it to have no bias.
-    """
+    """Return what intervals are about: the value, or what replaces it to have no bias."""
     if statistic.centre is None:
         return final_values(means)
     return apply_to_rows(lambda m: statistic.centre(m, n), means)  # type: ignore[misc]
@@ -230,10 +227,7 @@ def centre_values(
 def spread_of_rows(
     statistic: Statistic, means: Floats, slopes: Floats, sample: Floats | None
 ) -> Spread:
-    """Return the spread of a value from the means of all rows.
-
-    These are n × k numbers; `slopes` are the derivatives of the value by each mean.
-    """
+    """Return the spread of a value from means of all rows, n × k, and its slopes by each mean."""
     n, psi = len(means), means @ slopes
     if np.ptp(psi) <= ROUNDING * float((np.abs(means) @ np.abs(slopes)).max()):
         psi = np.full(n, psi[0])  # what differs is rounding
@@ -250,10 +244,7 @@ def spread_of_rows(
 
 
 def spread_of_means(statistic: Statistic, means: Floats, slopes: Floats, n: int) -> Spread:
-    """Return the spread of a value from means that nodes estimate.
-
-    A row of `means` holds one node's, products included.
-    """
+    """Return the spread of a value from means that nodes estimate, products included."""
     width = slopes.shape[1]
     products = _products(statistic, width)
     place = {(c,): c for c in range(width)} | {
@@ -335,20 +326,14 @@ def _trials(statistic: Statistic, means: Floats, n: int) -> Floats:
 
 
 def is_heavy(statistic: Statistic, width: int) -> bool:
-    """Return whether few rows can dominate the standard error.
-
-    Then its degrees of freedom are estimated too.
-    """
+    """Return whether few rows can dominate the error, so that its degrees are estimated too."""
     ranges = statistic.mean_ranges[:width]
     is_bounded = bool(ranges) and bool(np.isfinite(ranges).all())
     return statistic.sample_index is None and width <= MAX_HEAVY_WIDTH and not is_bounded
 
 
 def _products(statistic: Statistic, width: int) -> list[tuple[int, ...]]:
-    """Return which row means are multiplied.
-
-    These are each two, and for two samples each two with the first sample's indicator.
-    """
+    """Return which row means are multiplied: each two, for two samples with the indicator too."""
     found = list(combinations_with_replacement(range(width), 2))
     both = statistic.both_first
     if (
@@ -420,10 +405,7 @@ def _product_range(
 
 @cache
 def with_samples(statistic: Statistic, width: int, returns_tuple: bool) -> Statistic:
-    """Return a statistic of two samples whose kernel says, too, whether both rows are in the first.
-
-    Nodes need that for intervals.
-    """
+    """Return a statistic whose kernel also says whether both rows are in the first sample."""
     column, fast, original = (
         statistic.sample_index,
         statistic.fast,

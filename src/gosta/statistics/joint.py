@@ -150,10 +150,7 @@ def _encode(member: Member, data: Data, options: Options) -> tuple[Floats, Boole
 
 
 def _first_alike(members: Sequence[Member]) -> list[int]:
-    """Return for each statistic the position of the first one that encodes rows alike.
-
-    Rows are encoded alike by the same function from the same columns.
-    """
+    """Return for each statistic the first that encodes the same columns by the same function."""
     keys = [(one.statistic.encode, one.columns, one.statistic.weights) for one in members]
     return [keys.index(key) for key in keys]
 
@@ -234,10 +231,7 @@ class JointStatistic(Statistic):
 
 
 def join(parts: Sequence[Part], are_tuples: Sequence[bool], options: Options) -> JointStatistic:
-    """Return several statistics as one.
-
-    `are_tuples` says of each kernel whether it returns a tuple, or a number.
-    """
+    """Return several statistics as one; `are_tuples` says which kernels return a tuple."""
     statistics = [part.statistic for part in parts]
     of_kernels = [one.options_by_part(one.own_options(options))["kernel"] for one in statistics]
     calls = []
@@ -291,10 +285,7 @@ def _identity(width: int) -> Any:
 
 
 def _concatenate(functions: Sequence[Any], parameters: str, calls: Sequence[str]) -> Any:
-    """Return a function that concatenates the results of others, and can be compiled.
-
-    The calls name the others f0, f1, and so on.
-    """
+    """Return a function, to be compiled, that concatenates results of others: f0, f1, ..."""
     names = ", ".join(f"f{k}" for k in range(len(functions)))
     return eval(
         f"lambda {names}: lambda {parameters}: {' + '.join(calls)}", {"inf": inf, "nan": nan}
@@ -306,10 +297,7 @@ def _not_encoded(data: Data) -> Floats:
 
 
 def _join_moments(parts: Sequence[Part]) -> Moments | None:
-    """Return the moments of statistics that are all functions of means.
-
-    If one is not, the result is None: pairs serve them all.
-    """
+    """Return the moments of statistics of means; None if one is not, since pairs serve all."""
     moments = [part.statistic.moments for part in parts]
     if None in moments or len({one.shifted is None for one in moments if one is not None}) > 1:
         return None

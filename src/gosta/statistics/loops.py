@@ -100,10 +100,7 @@ def add_squares(
 
 
 def triples(x: Floats, options: Numbers, first: int, last: int, sums: Floats) -> None:
-    """Add the kernel of rows first..last with all two later rows to the sums of all three.
-
-    sums[0] belongs to row first.
-    """
+    """Add the kernel of rows first..last with two later rows to all three; sums[0] is first's."""
     n = len(x)
     for i in range(first, last):
         for j in range(i + 1, n):

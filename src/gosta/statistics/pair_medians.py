@@ -36,10 +36,7 @@ MOST_COUNTED = 100_000  # pairs whose orders are counted: a second of work
 
 
 def slopes(x: Floats, weights: Floats | None, _with_diagonal: bool) -> PairValues:
-    """Return the slopes over pairs of rows that differ in the first column.
-
-    The ranks of an interval are Sen's (1968).
-    """
+    """Return the slopes over pairs that differ in the first column, with Sen's ranks (1968)."""
     n = len(x)
     first, second = (x - x.mean(axis=0)).T
 
@@ -72,10 +69,7 @@ def slopes(x: Floats, weights: Floats | None, _with_diagonal: bool) -> PairValue
 
 
 def differences(x: Floats, weights: Floats | None, _with_diagonal: bool) -> PairValues:
-    """Return the differences of a positive and a negative row.
-
-    The ranks of an interval are those of the Mann–Whitney test.
-    """
+    """Return differences of a positive and a negative row, with the Mann–Whitney test's ranks."""
     plus, own = x[:, 1] > 0, np.ones(len(x)) if weights is None else weights
     (first, of_first), (second, of_second) = ((x[part, 0], own[part]) for part in (plus, ~plus))
 
@@ -101,10 +95,7 @@ def differences(x: Floats, weights: Floats | None, _with_diagonal: bool) -> Pair
 
 
 def averages(x: Floats, weights: Floats | None, with_diagonal: bool) -> PairValues:
-    """Return the means of two rows, and of a row with itself if asked for.
-
-    The ranks of an interval are those of the signed-rank test.
-    """
+    """Return means of two rows, or of one with itself too, with the signed-rank test's ranks."""
     v, n = x[:, 0], len(x)
 
     def ranks(level: float) -> tuple[int, int]:
@@ -174,10 +165,7 @@ def _sorted(values: Floats, weights: Floats | None) -> tuple[Callable[[float], f
 
 
 def _bisected(below: Callable[[float], float], scale: float) -> Callable[[float], float]:
-    """Return a function that finds the number that a count of pairs does not exceed.
-
-    `scale` is where the bisection begins.
-    """
+    """Return a function from ranks to values, which bisects from ± scale on."""
 
     found: dict[float, tuple[float, float]] = {}  # quantiles, and the ranks that each is of
 

@@ -35,10 +35,7 @@ Result = TypeVar("Result")
 
 
 class Loops(NamedTuple):
-    """The functions of loops.py for one kernel, and the rows.
-
-    Rows are an array, or lists if the functions are interpreted.
-    """
+    """The functions of loops.py for one kernel, and rows: an array, or lists if interpreted."""
 
     module: ModuleType
     rows: Floats | list[list[float]]
@@ -112,10 +109,7 @@ def row_loop(
 def leave_one_out_means(
     statistic: Statistic, x: Floats, options: Options, sums: Floats, count: int
 ) -> Floats:
-    """Return for each row i the mean over the other rows of `local` of their means: n × m.
-
-    The means are those without row i: (sums without it) / count.
-    """
+    """Return for each row the mean of `local` over the others, whose means lack it: n × m."""
     assert statistic.local is not None
     out = np.zeros((len(x), len(as_tuple(statistic.local(tuple(sums[0].tolist()))))))
     return _fill(out, statistic, x, options, "leave_one_out", sums, float(count)) / (len(x) - 1)
@@ -204,10 +198,7 @@ def _order_words(places: Sequence[int]) -> str:
 
 
 def sample_tuples(x: Floats, degree: int) -> list[list[int]]:
-    """Return the numbers of some pairs or triples of different rows.
-
-    They are at random, and with the extreme values of a column.
-    """
+    """Return the numbers of some pairs or triples: at random, and with extreme values."""
     tuples = _sample_pairs(x) if degree == 2 else _sample_triples(x)
     return [places for places in tuples if len(set(places)) == degree]
 
@@ -243,10 +234,7 @@ def _extreme_rows(x: Floats) -> list[tuple[int, int, int, int]]:
 def _compare_with_python(
     statistic: Statistic, x: Floats, options: Options, compiled: Callable[[Floats], Floats]
 ) -> None:
-    """Raise `InputError` unless the compiled kernel agrees with Python on some pairs.
-
-    It need not, since whole numbers can overflow.
-    """
+    """Raise `InputError` unless compiled and plain kernel agree: whole numbers can overflow."""
     pairs = sample_tuples(x, 2)
     plain = np.array(
         [as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs]
@@ -357,10 +345,7 @@ def _blocks(
     work: Callable[[Loops, int, int], Result],
     check: Callable[[Loops], None] = lambda _loops: None,
 ) -> Iterator[tuple[int, int, Result]]:
-    """Work on blocks of rows on all cores; yield their results in order.
-
-    So sums are always the same.
-    """
+    """Work on blocks of rows on all cores; yield results in order, so that sums are the same."""
     n, d = x.shape
     loops = make_loops(statistic, x, example, n * (n - 1) // 2 if is_symmetric else n * n, work)
     check(loops)
@@ -402,10 +387,7 @@ def reason(error: Exception) -> str:
 
 
 def compiler_reason(message: str) -> str:
-    """Return the line of numba's long message that names the reason.
-
-    It is the first that is not about its own passes.
-    """
+    """Return the line of numba's long message that names the reason: not about its passes."""
     lines = [line.strip().removesuffix(":") for line in message.splitlines() if line.strip(" ^")]
     if "NRT required but not enabled" in message:
         return "it makes a list, a text or an array"

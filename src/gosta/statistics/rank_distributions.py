@@ -46,10 +46,7 @@ class Ties(NamedTuple):
 
 
 def mann_whitney_variance(rows: int, pairs: float, ties: Ties) -> float:
-    """Return the variance of U if both samples have one distribution.
-
-    `pairs` is how many pairs of a positive and a negative row there are.
-    """
+    """Return the variance of U over `pairs` of two rows, if both samples have one distribution."""
     return pairs / 12 * (rows + 1 - (ties.squares + 2 * ties.pairs) / (rows * (rows - 1)))
 
 

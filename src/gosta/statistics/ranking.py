@@ -65,10 +65,7 @@ def auc_difference(x: Observation, y: Observation) -> tuple[float, float, float]
 
 
 def _standardised(m: Means, max_fpr: float = 0.1) -> float:
-    """Return a partial area as McClish standardises it.
-
-    It is ½ for a score without information, and 1 for a perfect one.
-    """
+    """Return a partial area as McClish standardises it: ½ without information, 1 if perfect."""
     least = max_fpr * max_fpr / 2
     return 0.5 * (1 + (m[0] / m[1] - least) / (max_fpr - least))
 

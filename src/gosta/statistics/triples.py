@@ -131,10 +131,7 @@ def variance_of_rows(psi: Floats, rows: Integers, n: int) -> float:
 
 
 def _compare_with_python(statistic: Statistic, x: Floats, options: Options, loops: Loops) -> None:
-    """Raise `InputError` unless the compiled kernel agrees with Python on some triples.
-
-    It need not, since whole numbers can overflow.
-    """
+    """Raise `InputError` unless compiled and plain kernel agree: whole numbers can overflow."""
     index = sample_tuples(x, 3)
     plain = np.array(
         [as_floats(statistic.kernel(*x[triple].tolist(), **options)) for triple in index]

@@ -83,10 +83,7 @@ def _define(text: str, name: str, **names: Any) -> Callable[..., Any]:
 
 
 def _shares(m: Means) -> Means:
-    """Return means over pairs that count by their weights.
-
-    They follow from means of products and of the weights themselves.
-    """
+    """Return means over weighted pairs, from means of products and of the weights."""
     return tuple(value / m[-1] for value in m[:-1])
 
 
