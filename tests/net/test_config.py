@@ -18,6 +18,8 @@ from gosta.net.config import (
     read_node,
     write,
 )
+from gosta.private.settings import PrivateSettings
+from gosta.runtime.settings_file import keys_of
 
 TASK = Task(
     "0123456789abcdef",
@@ -46,6 +48,18 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_network(tmp_path / "network.toml") == network
     assert sorted(p.name for p in tmp_path.iterdir()) == ["network.toml", "node.toml"]
     assert (tmp_path / "node.toml").read_text().startswith("# A node")
+
+
+def test_the_file_and_the_documents_explain_every_key(tmp_path: Path) -> None:
+    write(tmp_path / "node.toml", CONFIG)
+    file = (tmp_path / "node.toml").read_text()
+    documents = Path(__file__).parents[3] / "docs" / "reference" / "files.md"
+    for kind in (Task, PrivateSettings, NodeSettings):
+        assert list(keys_of(kind)) == list(kind.__struct_fields__)
+        for name, key in keys_of(kind).items():
+            assert f"{name}: {key.text}\n" in file
+    listed = documents.read_text(encoding="utf-8")
+    assert [name for name in keys_of(NodeSettings) if f"`{name}`" not in listed] == []
 
 
 @pytest.mark.parametrize(

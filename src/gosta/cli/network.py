@@ -343,9 +343,9 @@ def sign(
     if new:
         print(summary.requests_table(Network.read(folder), new))
         options.confirm("Did each site read out the same fingerprint?", yes)
-    enrolled = enrolment.sign(folder, new, certificate or [], Passphrase(passphrase_file))
-    count = len(enrolled.members.members)
-    print(f"{folder}: member list {enrolled.members.serial}, {count} member{'s' * (count > 1)}")
+    listed = enrolment.sign(folder, new, certificate or [], Passphrase(passphrase_file))
+    count = len(listed.members)
+    print(f"{folder}: member list {listed.serial}, {count} member{'s' * (count > 1)}")
     _print_lines(summary.bundle_steps(folder))
 
 

@@ -38,7 +38,14 @@ def read_agreements(folder: Path) -> Agreements:
     """Read what was agreed to in a node's folder: nothing if there is no file."""
     path = folder / AGREED_FILE
     try:
-        return read_json(path, Agreements, MAX_BYTES, "agreements", HINT, _check)
+        return read_json(
+            path,
+            Agreements,
+            MAX_BYTES,
+            "agreements",
+            HINT,
+            lambda agreed: check_sites(agreed.sites),
+        )
     except FileNotFoundError:
         return Agreements()
 
@@ -64,10 +71,6 @@ def check_sites(names: Iterable[str]) -> None:
     """Raise `InputError` for names that no site can have."""
     for name in names:
         check_name("site", name)
-
-
-def _check(agreed: Agreements) -> None:
-    check_sites(agreed.sites)
 
 
 def _write(folder: Path, old: Agreements, names: Iterable[str] = ()) -> Agreements:

@@ -236,7 +236,14 @@ def verify_list(signed: SignedList, authorities: bytes, network: str) -> MemberL
 def read_list(path: Path) -> SignedList:
     """Read a signed list; whose signature it has is not checked yet."""
     try:
-        return read_json(path, SignedList, MAX_LIST_BYTES, "a member list", LIST_HINT, _check)
+        return read_json(
+            path,
+            SignedList,
+            MAX_LIST_BYTES,
+            "a member list",
+            LIST_HINT,
+            lambda signed: check_list(signed.list),
+        )
     except FileNotFoundError:
         raise InputError(
             f"no such file: {path}; 'gosta network init' and 'gosta node join' write member lists"
@@ -256,10 +263,6 @@ def parse_list(content: bytes) -> SignedList:
 def write_list(path: Path, signed: SignedList) -> None:
     """Write a signed list."""
     write_json(path, signed)
-
-
-def _check(signed: SignedList) -> None:
-    check_list(signed.list)
 
 
 def check_list(members: MemberList) -> None:
@@ -386,10 +389,20 @@ def dns_names(certificate: x509.Certificate) -> list[str]:
     return names.get_values_for_type(x509.DNSName)
 
 
+def is_issued_by(certificate: x509.Certificate, signer: x509.Certificate) -> bool:
+    """Return whether an authority signed a certificate."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        certificate.verify_directly_issued_by(signer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
 def _coordinator_certificate(pem: bytes, authorities: bytes, network: str) -> x509.Certificate:
     """Return the coordinator's certificate if an authority signed it and it is valid now."""
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
 
     try:
         certificate, signers = (
@@ -405,13 +418,7 @@ def _coordinator_certificate(pem: bytes, authorities: bytes, network: str) -> x5
         raise InputError(
             f"the member list is not signed by {expected}; ask the coordinator for it again"
         )
-    for signer in signers:
-        try:
-            certificate.verify_directly_issued_by(signer)
-            break
-        except (ValueError, TypeError, InvalidSignature):
-            continue
-    else:
+    if not any(is_issued_by(certificate, signer) for signer in signers):
         raise InputError(
             "the member list is signed by the coordinator of another authority than that in ca.pem"
         )

@@ -26,7 +26,7 @@ from gosta.net.deploy import authority, bundles, certificates, enrolment, plan
 from gosta.net.deploy.authority import Passphrase
 from gosta.net.deploy.bundles import Bundle, Invitation, Request
 from gosta.net.deploy.network import Network, links_of
-from gosta.net.members import read_keyring, read_list
+from gosta.net.members import is_issued_by, read_keyring, read_list
 from gosta.net.node.credentials import load_credentials
 from gosta.net.transport.tls import load_certificate
 
@@ -359,9 +359,7 @@ def test_the_authority_is_replaced_in_three_steps(enrol: Enrolment) -> None:
             assert len(x509.load_pem_x509_certificates((folder / "ca.pem").read_bytes())) == count
     signer = load_certificate((enrol.net / "authority" / "cert.pem").read_bytes())
     for name in SITES:
-        assert certificates.is_issued_by(
-            load_certificate((enrol.root / name / "cert.pem").read_bytes()), signer
-        )
+        assert is_issued_by(load_certificate((enrol.root / name / "cert.pem").read_bytes()), signer)
     assert not (enrol.net / "authority" / "next").exists()
 
 

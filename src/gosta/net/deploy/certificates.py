@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -22,7 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gosta.errors import InputError
 from gosta.net.addresses import certificate_name
-from gosta.net.members import COORDINATOR, dns_names, key_of
+from gosta.net.members import COORDINATOR, dns_names, is_issued_by, key_of
 from gosta.net.transport.tls import load_certificate
 
 AUTHORITY_DAYS = 3650
@@ -234,14 +233,6 @@ def check_certificate(
             f"the certificate of {name} must be for both ends of TLS: serverAuth and clientAuth"
         )
     return key_of(certificate)
-
-
-def is_issued_by(cert: x509.Certificate, signer: x509.Certificate) -> bool:
-    try:
-        cert.verify_directly_issued_by(signer)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
 
 
 def _sign(

@@ -194,22 +194,15 @@ def read_requests(folder: Path, paths: Sequence[Path]) -> list[Request]:
     return list(requests.values())
 
 
-class Enrolled(NamedTuple):
-    """The members after enrolment, and the bundles for those whose folders are not here."""
-
-    members: MemberList
-    bundles: list[Path]
-
-
 def sign(
     folder: Path,
     requests: Sequence[Request],
     issued: Sequence[Path] = (),
     passphrase: Passphrase | None = None,
-) -> Enrolled:
+) -> MemberList:
     """Make the sites of these requests members, and write new bundles for all members.
 
-    `issued` are certificates in PEM, for requests where the authority's key is elsewhere.
+    Returns the new member list. `issued` are certificates in PEM, for requests where the authority's key is elsewhere.
     """
     network = Network.read(folder)
     signer = network.authority(passphrase)
@@ -259,7 +252,8 @@ def sign(
     for new in requests:
         bundles.write(folder / REQUESTS / f"{new.name}.json", new)
     changed.write()
-    return Enrolled(signed.list, changed.publish(signed, signer))
+    changed.publish(signed, signer)
+    return signed.list
 
 
 def _holder(certificate: bytes, network: str, keys: Mapping[str, bytes]) -> str:

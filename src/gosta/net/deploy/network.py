@@ -332,13 +332,12 @@ class Network:
             return old
         return signer.sign(replace(new, serial=old.list.serial + 1))
 
-    def publish(self, signed: SignedList, signer: Authority) -> list[Path]:
+    def publish(self, signed: SignedList, signer: Authority) -> None:
         """Write a list, as accepted, to this folder and to those of the nodes that are here.
 
-        For sites that enrolled, write new bundles, and return their paths.
+        Sites that enrolled get new bundles.
         """
         members.write_list(self.folder / MEMBERS_FILE, signed)
-        written = []
         for name in self.config.nodes:
             if self.node(name).is_here:
                 self.node(name).install(signed, signer.ca)
@@ -350,10 +349,8 @@ class Network:
                 links = links_of(self.config, name)
                 pem = certificate.decode("ascii")
                 bundle = Bundle(name, pem, links.neighbours, signed, links.forwarders)
-                written.append(self.folder / BUNDLES / f"{name}.json")
-                written[-1].parent.mkdir(exist_ok=True)
-                bundles.write(written[-1], bundle)
-        return written
+                (self.folder / BUNDLES).mkdir(exist_ok=True)
+                bundles.write(self.folder / BUNDLES / f"{name}.json", bundle)
 
     def write_node(
         self, node: NodeFolder, settings: NodeSettings, signer: Authority, rows: int
