@@ -59,10 +59,10 @@ class GostaError(Exception):
         frames = traceback.extract_tb(self.__traceback__)
         inside = [PACKAGE in Path(frame.filename).parents for frame in frames]
         callers = frames[: inside.index(True)] if True in inside else []
-        own = [frame for frame in callers if "site-packages" not in frame.filename and frame.line]
+        lines = [frame for frame in callers if "site-packages" not in frame.filename and frame.line]
         return [
             f"{type(self).__name__}: {self}",
-            *(f"    line {frame.lineno}: {frame.line}" for frame in own[-1:]),
+            *(f"    line {frame.lineno}: {frame.line}" for frame in lines[-1:]),
         ]
 
 

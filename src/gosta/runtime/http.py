@@ -100,11 +100,8 @@ class Server:
         self, routes: Routes, policy: str, names: Collection[str] = (), actions: Routes = NO_ROUTES
     ) -> None:
         """`policy` is the Content-Security-Policy, `names` are host names of the server."""
-        self._routes, self._actions, self._headers = (
-            routes,
-            actions,
-            HEADERS.format(policy=f"{policy}; frame-ancestors 'none'"),
-        )
+        self._routes, self._actions = routes, actions
+        self._headers = HEADERS.format(policy=f"{policy}; frame-ancestors 'none'")
         self._names = {name.lower() for name in (*names, socket.gethostname(), "localhost")}
         self._requests: set[asyncio.Task[None]] = set()
 
@@ -133,14 +130,14 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
-                found = await self._respond(reader)
-                if isinstance(found, Response):
-                    body = b"" if found.is_head else found.body
-                    writer.write(self._head(found.code, found.kind, len(found.body)) + body)
+                answer = await self._respond(reader)
+                if isinstance(answer, Response):
+                    body = b"" if answer.is_head else answer.body
+                    writer.write(self._head(answer.code, answer.kind, len(answer.body)) + body)
                     writer.close()
                     await writer.wait_closed()
-            if isinstance(found, Events):
-                await self._stream(found, reader, writer)
+            if isinstance(answer, Events):
+                await self._stream(answer, reader, writer)
         except OSError:
             pass  # the client disconnected or timed out: TimeoutError is an OSError
         finally:
@@ -150,16 +147,16 @@ class Server:
         self, events: Events, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         writer.transport.set_write_buffer_limits(STREAM_BUFFER_BYTES)
-        # nginx does not buffer a response with this header
+        # nginx does not buffer a response with this header.
         writer.write(self._head(200, EVENTS, None, "X-Accel-Buffering: no\r\n"))
         sending = asyncio.ensure_future(events.serve(writer))
-        # nothing else tells that a client closed a silent stream
+        # Nothing else tells that a client closed a silent stream.
         end = asyncio.ensure_future(reader.read(1))
         try:
             await asyncio.wait([sending, end], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in (sending, end):
-                one.cancel()
+            for task in (sending, end):
+                task.cancel()
             await asyncio.gather(sending, end, return_exceptions=True)
 
     async def _respond(self, reader: asyncio.StreamReader) -> Response | Events:
@@ -173,42 +170,39 @@ class Server:
         match request.split(" "):
             case [method, target, "HTTP/1.1" | "HTTP/1.0" as version]:
                 hosts, origins = _values(lines, "host"), _values(lines, "origin")
-                if len(hosts) != 1 and not (
-                    version == "HTTP/1.0" and not hosts
-                ):  # HTTP/1.0 need not have one
+                is_without_host = version == "HTTP/1.0" and not hosts  # which is allowed there
+                if len(hosts) != 1 and not is_without_host:
                     return _plain(400)
                 if hosts and not self._is_known(hosts[0]):
-                    return _plain(
-                        421, f"{hosts[0][:100]!a} is not a name of this server: use its IP address"
-                    )
+                    name = f"{hosts[0][:100]!a}"
+                    return _plain(421, f"{name} is not a name of this server: use its IP address")
                 path, _, query = target.partition("?")
                 if method == "POST" and path in self._actions:
-                    is_own = bool(hosts) and [one.partition("//")[2] for one in origins] == hosts
-                    return self._actions[path](query) if is_own else _plain(403)
+                    pages = [origin.partition("//")[2] for origin in origins]
+                    is_from_here = bool(hosts) and pages == hosts
+                    return self._actions[path](query) if is_from_here else _plain(403)
                 if method not in ("GET", "HEAD"):
                     return _plain(405)
-                found = self._route(path, query)
-                if method == "HEAD":
-                    return (
-                        found._replace(is_head=True)
-                        if isinstance(found, Response)
-                        else Response(b"", EVENTS)
-                    )
-                return found
+                answer = self._route(path, query)
+                if method == "GET":
+                    return answer
+                if isinstance(answer, Events):
+                    return Response(b"", EVENTS)
+                return answer._replace(is_head=True)
             case _:
                 return _plain(400)
 
     def _is_known(self, host: str) -> bool:
-        found = HOST_PATTERN.fullmatch(host)
-        name = "" if found is None else (found["v6"] or found["name"]).lower().removesuffix(".")
+        match = HOST_PATTERN.fullmatch(host)
+        name = "" if match is None else (match["v6"] or match["name"]).lower().removesuffix(".")
         try:
             return bool(ipaddress.ip_address(name))
         except ValueError:
             return name in self._names or name.endswith(".localhost")
 
     def _route(self, path: str, query: str) -> Response | Events:
-        found = self._routes[path](query) if path in self._routes else _plain(404)
-        return _plain(503) if isinstance(found, Events) and len(found) >= MAX_STREAMS else found
+        answer = self._routes[path](query) if path in self._routes else _plain(404)
+        return _plain(503) if isinstance(answer, Events) and len(answer) >= MAX_STREAMS else answer
 
     def _head(self, code: int, kind: str, length: int | None, more: str = "") -> bytes:
         more += "Allow: GET, HEAD\r\n" if code == 405 else ""

@@ -30,11 +30,9 @@ td {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere }}
 
 def page(title: str, body: str, refresh_seconds: int | None = None) -> str:
     """Return a page with a heading, which browsers reload at an interval; `body` is HTML."""
-    refresh = (
-        ""
-        if refresh_seconds is None
-        else f'<meta http-equiv="refresh" content="{refresh_seconds}">\n'
-    )
+    refresh = ""
+    if refresh_seconds is not None:
+        refresh = f'<meta http-equiv="refresh" content="{refresh_seconds}">\n'
     return PAGE.format(refresh=refresh, title=escape(title), body=body)
 
 

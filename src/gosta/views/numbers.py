@@ -31,18 +31,16 @@ def number(value: float | Sequence[float] | None, digits: int = 6) -> str:
     """Format an estimate with one or several components."""
     if value is None:
         return NONE
-    return (
-        f"{value:.{digits}g}"
-        if isinstance(value, int | float)
-        else ", ".join(number(v, digits) for v in value)
-    )
+    if isinstance(value, int | float):
+        return f"{value:.{digits}g}"
+    return ", ".join(number(part, digits) for part in value)
 
 
 def interval(low: float | None, high: float | None, digits: int = 6) -> str:
     """Format the ends of an interval."""
-    return (
-        NONE if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
-    )
+    if low is None or high is None:
+        return NONE
+    return f"{number(low, digits)} to {number(high, digits)}"
 
 
 def percent(share: float | None, spec: str = ".3g") -> str:
@@ -56,7 +54,7 @@ def error(value: float | Sequence[float | None] | None, relative: bool = True) -
     Several errors, one for each value of an estimate, are separated by commas.
     """
     if isinstance(value, Sequence):
-        return ", ".join(error(one, relative) for one in value)
+        return ", ".join(error(part, relative) for part in value)
     if value is None or math.isnan(value):
         return NONE
     if not relative:
@@ -66,13 +64,9 @@ def error(value: float | Sequence[float | None] | None, relative: bool = True) -
 
 def count(value: float, noun: str = "") -> str:
     """Format how many there are, with a noun in the singular if given."""
-    text = (
-        f"{value:,.0f}"
-        if value < 1e12
-        else f"{value:.2e}"
-        if value < MAX_EXACT
-        else "more than 9e15"
-    )
+    text = "more than 9e15"
+    if value < MAX_EXACT:
+        text = f"{value:,.0f}" if value < 1e12 else f"{value:.2e}"
     return f"{text} {noun}{'s' * (text != '1')}" if noun else text
 
 

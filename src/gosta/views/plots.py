@@ -88,7 +88,7 @@ def shown_figure(width: float, height: float) -> Any:
 def save(figure: Any, path: Path) -> None:
     """Write a figure as PNG, SVG or PDF, according to the file's ending."""
     content, kind = io.BytesIO(), path.suffix[1:].lower()
-    # so that a file depends on its content only
+    # So that a file depends on its content only.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(content, format=kind, metadata=undated.get(kind))
     write_atomically(path, content.getvalue())
@@ -118,7 +118,7 @@ def draw_curve(
     """
     mean = np.where(curve.mean > 0, curve.mean, np.nan)  # 0 has no place on a logarithmic axis
     every, place = max(1, len(mean) // MARKED), [*MARKERS, curve.protocol].index(curve.protocol)
-    # so that curves that lie on each other show all their markers
+    # So that curves that lie on each other show all their markers.
     first = 3 * every * place // len(MARKERS) % every
     (line,) = ax.plot(
         curve.x, mean, label=label, linewidth=linewidth,

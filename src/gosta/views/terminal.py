@@ -37,7 +37,8 @@ def replace_unknown_characters() -> None:
 def _plain(error: UnicodeError) -> tuple[str, int]:
     """Return a text for characters that cannot be encoded, and where to go on."""
     assert isinstance(error, UnicodeEncodeError)
-    return "".join(PLAIN.get(one, "?") for one in error.object[error.start : error.end]), error.end
+    characters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(character, "?") for character in characters), error.end
 
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: int = 2) -> str:
