@@ -87,7 +87,8 @@ Strata = Annotated[
 ]
 DEFAULT_PROTOCOL = "carried-means"  # as `gosta.protocols.DEFAULT`, which takes longer to import
 # Values that `fraction` takes.
-ERROR, LEVEL = "an error such as 1% or 0.01", "a level such as 95% or 0.95"
+ERROR = "an error such as 1% or 0.01"
+LEVEL = "a level such as 95% or 0.95"
 
 
 @dataclass(frozen=True)

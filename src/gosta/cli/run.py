@@ -209,7 +209,7 @@ def run(
     else:
         more = {} if watched is None else {"runner": watched.make_runner, "runs": 1}
         traces = _simulate(chosen, simulation, placement, faults, rows, more)
-    # a second Ctrl-C must not lose what the first one kept
+    # A second Ctrl-C must not lose what the first one kept.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if watched is not None:
         watched.end()

@@ -50,7 +50,7 @@ from gosta.statistics.joint import (
 # a row.
 PLAIN_PAIRS_ROWS = 64
 MAX_PLAIN_ROWS = 512
-ROUNDING = 1e-9  # of the range, by which a mean that a visitor carries may be beyond it
+ROUNDING = 1e-9  # share of the range by which a carried mean may be beyond it
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class ValueFunction:
         def centres(kernel_means: Floats) -> Floats:
             return centre_values(self.statistic, kernel_means, self.n, self.values)
 
-        # the value does not depend on it if it was added, as the last
+        # If it was added, as the last one, the value does not depend on it.
         both = self.statistic.both_first
         slopes = gradients(centres, means[:, :width], width - 1 if both == width - 1 else None)[
             :, 0
@@ -158,10 +158,10 @@ class Estimand:
     statistic: Statistic
     x: Floats = field(repr=False)  # encoded rows, n × d
     options: Mapping[str, Any] = field(default_factory=dict)
-    # confidence level of the nodes' intervals; set it by `with_interval`
+    # Confidence level of the nodes' intervals; set it by `with_interval`.
     level: float | None = None
     data: str = ""  # name of the data, for messages and titles
-    # see `scatter`
+    # Results of `scatter`.
     _scatters: dict[bytes, float] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -600,7 +600,7 @@ def mean_bounds(estimand: Estimand, protocol: Protocol) -> Floats:
     if protocol.averages_moments:
         return np.array([(-np.inf, np.inf)] * estimand.moment_count)
     means = estimand.mean_bounds
-    # last, the share of rows
+    # The last number is the share of rows.
     low, high = (np.vstack([means, [0.0, 1.0]]) if protocol.carries_means else means).T
     is_bounded = np.isfinite(high - low) & np.isfinite(protocol.overshoot)
     with np.errstate(invalid="ignore"):  # infinite ranges

@@ -69,12 +69,12 @@ from gosta.statistics.definition import apply_to_rows, as_floats
 
 MAX_SAMPLE_ROWS = 8  # rows in a visitor
 RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node
-# homes kept apart by a node with several rows: all of them, in most networks of tables
+# Homes kept apart by a node with several rows: in most networks of tables, all of them.
 MIN_RECENT_HOMES = 512
-# kernel means of visitors that are cached, because visitors return: 16 MiB
+# Kernel means of visitors that are cached, 16 MiB, because visitors return.
 MAX_CACHED_NUMBERS = 1 << 21
 MAX_CACHED_VISITORS = 256  # samples of the node's own rows that are cached for the same reason
-# rows whose kernel values are cached, because a message is checked before it is used
+# Rows whose kernel values are cached, because a message is checked before it is used.
 MAX_CACHED_PAIRS = 256
 
 Sample = tuple[tuple[float, ...], ...]
@@ -86,7 +86,7 @@ class Visitor(NamedTuple):
     home: str  # name of the node whose rows they are
     rows: int  # number of rows at home
     sample: Sample
-    # mean over pairs of rows at home, minus that of the sample with rows at home
+    # Mean over pairs of rows at home, minus the mean of the sample with rows at home.
     correction: tuple[float, ...]
     diagonal: tuple[float, ...]  # mean kernel value of rows at home with themselves
 
@@ -94,7 +94,7 @@ class Visitor(NamedTuple):
 class Contribution(NamedTuple):
     """The part of a node in an exchange, as it is sent."""
 
-    # numbers from the protocol's `tell` for each state; an offset or the visitor's carried means
+    # Numbers from the protocol's `tell` for each state; then an offset or carried means.
     payload: tuple[float, ...]
     exchanges: int  # number of exchanges of the node so far
     edge_exchanges: int  # of these, those with this neighbour
@@ -282,13 +282,13 @@ class Estimator:
         self.visitor_memory = (
             VisitorMemory(name, visitor.sample[0], rows.width) if protocol.carries_means else None
         )
-        # rows of the visitors that were folded in; with `local`, for each half
+        # Rows of the visitors that were folded in; with `local`, for each half.
         self.weights = [0.0, 0.0]
         self.others = [0.0] * rows.width  # mean kernel value with rows of other nodes
-        # visits and mean kernel values by home, oldest first
+        # Visits and mean kernel values by home, oldest first.
         self.recent: dict[str, list[float]] = {}
         self.halves = np.zeros((2, rows.count if self.local is not None else 0, rows.width))
-        # rows and mean diagonal of each home met
+        # Rows and mean diagonal of each home met.
         self.homes = {name: (rows.count, rows.mean_diagonal)}
         self.known_rows = rows.count  # at these homes together
         self._population = population
@@ -641,7 +641,7 @@ class Estimator:
         share = self.rows.count / self.population
         others = first + self._second_share * (second - first)
         means = share * self.rows.estimand.own_row_means + (1.0 - share) * others
-        # the second is that of weights
+        # The second mean is that of weights.
         return means[:, 0] / means[:, 1] if self.rows.width > 1 else means[:, 0]
 
     def _local(self, others: Floats) -> Floats:

@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 Sums = tuple[float, ...]  # one for each state
 
-MAX_PRIORITY, MAX_DISTANCE = 2.0**48, 2.0**20
+MAX_PRIORITY = 2.0**48  # priorities have 48 bits
+MAX_DISTANCE = 2.0**20  # more steps from the root than a network has nodes
 
 
 def priority_of(name: str) -> float:
@@ -61,7 +62,7 @@ class GrowingTree:
     def __init__(self, name: str) -> None:
         self.root, self.distance, self.parent = priority_of(name), 0.0, ""
         self.sent: dict[str, Sums] = {}  # what present and former parents have counted of this node
-        # what this node has counted of present and former children
+        # What this node has counted of present and former children.
         self.received: dict[str, Sums] = {}
 
     @property

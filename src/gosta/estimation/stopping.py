@@ -26,8 +26,9 @@ import numpy as np
 from gosta.runtime.arrays import Floats, Integers
 
 READINGS_PER_DOUBLING = 8
-MIN_CHANGES, MAX_CHANGES = 6, 40  # fewer give no error; more would not count for much
-# more than needed, for runs that are resumed beyond their end
+MIN_CHANGES = 6  # fewer give no error
+MAX_CHANGES = 40  # more would not count for much
+# Readings that are kept: more than needed, for runs that are resumed beyond their end.
 MAX_READINGS = 2 * READINGS_PER_DOUBLING + MAX_CHANGES
 FEW_EXCHANGES = 100
 
@@ -35,7 +36,7 @@ FEW_EXCHANGES = 100
 class Rule(NamedTuple):
     """Constants of the expected error; `python benchmarks/stopping.py --tune` measures others."""
 
-    # the quantile of Student's distribution for the changes of about five doublings
+    # Quantile of Student's distribution for the changes of about five doublings.
     factor: float = 2.5
     memory: float = 4.0  # readings that a change counts for, in large networks
     more_memory: float = 21.0  # added in networks of few nodes, and half of it at so many:

@@ -14,9 +14,9 @@ import msgspec
 
 from gosta.runtime.http import make_event
 
-# of the history; from then on, the older half has every second one of its points removed
+# Points of the history; of more, every second one of the older half is removed.
 MAX_POINTS = 360
-# nodes × quantities; beyond that, the history has the values of all nodes together only
+# Nodes × quantities; of more, the history has the values of all nodes together only.
 MAX_POINT_VALUES = 256
 MAX_LOG_LINES = 200
 
@@ -81,7 +81,7 @@ class Moment(msgspec.Struct, frozen=True):
     facts: tuple[tuple[str, str], ...]  # of all nodes together: name, text
     totals: tuple[Value, ...]  # each quantity over all nodes
     nodes: tuple[NodeState, ...]
-    # state of each edge: "connected", "connected via node-3", "not connected", ...
+    # State of each edge: "connected", "connected via node-3", "not connected", ...
     edges: tuple[str, ...]
     activity: tuple[int, ...]  # of each edge: a count that grows
     missing: tuple[str, ...]  # nodes whose rows are in no node's estimate

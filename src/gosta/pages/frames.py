@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 
 from gosta.runtime.arrays import Floats
 
-MIN_ERROR, DECADES, STEPS = 1e-6, 7, 127
-IS_BELOW = 128
+# Colours of nodes: the smallest error, the range of errors in decades, and the steps in it.
+MIN_ERROR = 1e-6
+DECADES = 7
+STEPS = 127
+IS_BELOW = 128  # added to the step where an estimate is below the exact value
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 64
 # Share of the nodes that may lie beyond the ends of the histogram, in its first and last bin.
 OUTSIDE = 0.02
-MAX_EDGES = 150_000  # that a scene has; of more, a sample
+MAX_EDGES = 150_000  # in a scene; of more, it has a sample
 PLACES = 65535  # along each side of the map
 
 
@@ -33,7 +36,7 @@ class Scene(msgspec.Struct, frozen=True):
     title: str
     subtitle: str
     quantities: tuple[str, ...]
-    # of each quantity; where each node has a target of its own, their mean
+    # Exact value of each quantity; the mean where each node has a target of its own.
     exact: tuple[float, ...]
     scales: tuple[float, ...]  # what errors are relative to; 1 where they are absolute
     is_relative: tuple[bool, ...]  # of each quantity

@@ -117,18 +117,18 @@ class Protocol(_Shown):
     tell: Function
     meet: Function  # state, numbers the other sent, `MEET_INPUTS` by name -> the next state
     read: Function  # state, tick -> the estimate
-    # that a node swaps in an iteration, which draws an edge for each, at least one
+    # Visitors that a node swaps in an iteration, which draws an edge for each, at least one.
     visitors: int = 1
     estimates_row_means: bool = False  # instead of the statistic
-    # how far a number sent can be beyond the range of the mean, in units of that range
+    # How far a number sent can be beyond the range of the mean, in units of that range.
     overshoot: float = inf
-    # fields of the state that are differences of estimates: see `Moments.shifted`
+    # Fields of the state that are differences of estimates: see `Moments.shifted`.
     differences: tuple[str, ...] = ()
-    # to use for statistics of plain means, which need no visitors
+    # The rule for statistics of plain means, which need no visitors.
     for_moments: Protocol | None = None
-    # to use where nodes hold several rows, or need each row's own mean
+    # The rule where nodes hold several rows, or need each row's own mean.
     for_tables: Protocol | None = None
-    # what nodes do, where the protocol's name does not say it: protocols can share rules
+    # What nodes do, where the protocol's name does not say it: protocols can share rules.
     rule: str = ""
 
     def __post_init__(self) -> None:
@@ -346,7 +346,7 @@ class CollectingProtocol(_Shown):
     keeps: str  # what a node keeps, in words
     file: str  # of the loop
     arrays: Callable[[int, int], dict[str, Any]]  # n, number of kernel values -> arrays of a run
-    # arrays, kernel(x_i, x_i) -> each node's mean over the pairs it holds
+    # Arrays and kernel(x_i, x_i) -> each node's mean over the pairs it holds.
     means: Callable[[dict[str, Any], Any], Any]
     sent: Callable[[int, int, int], int]  # iterations, n, numbers in an observation -> numbers sent
     sends: str  # in one iteration, in words

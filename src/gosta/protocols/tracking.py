@@ -30,7 +30,7 @@ RARE = 4.0
 # edge is used ten or more times in a row, and that for ten thousands of exchanges, both exceed any
 # bound (benchmarks/stability.py); nodes draw edges at random.
 OVERSHOOT = 8.0
-# minimal rate of the smoothed mean: in the long run, smoothing costs more than it gains
+# Least rate of the smoothed mean: in the long run, smoothing costs more than it gains.
 SMOOTH = 0.02
 
 

@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 
 Frame = NDArray[np.uint8]  # height × width × RGB
 
-SIZE, DPI = (12.8, 7.2), 100  # inches and pixels an inch: 1280 × 720 pixels
+# Inches and pixels an inch: 1280 × 720 pixels.
+SIZE = (12.8, 7.2)
+DPI = 100
 MAX_FRAMES = 80
 FRAMES_PER_SECOND = 8
 LAST_SECONDS = 3  # for which the last frame stays
 MAX_TITLE = 85  # characters of a title's line
-COLOURS = 256  # of a .gif file
+COLOURS = 256  # in a .gif file
 
 
 def check_animation(name: str, file: Path) -> None:

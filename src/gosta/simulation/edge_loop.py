@@ -37,8 +37,11 @@ MULTIPLIER = np.uint64(0x2360ED051FC65DA4)
 MULTIPLIER_LOW = np.uint64(0x4385DF649FCCF645)
 
 LOW_HALF = np.uint64(0xFFFFFFFF)
-ONE, HALF_BITS = np.uint64(1), np.uint64(32)
-FRACTION_SHIFT, FRACTION = np.uint64(11), 1.0 / 9007199254740992.0  # 53 bits of a number of 64
+ONE = np.uint64(1)
+HALF_BITS = np.uint64(32)
+# A fraction has 53 bits of a number of 64.
+FRACTION_SHIFT = np.uint64(11)
+FRACTION = 1.0 / 9007199254740992.0
 
 
 @intrinsic

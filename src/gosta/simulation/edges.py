@@ -17,7 +17,9 @@ from gosta.runtime import compiler
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import BLOCK, EDGES, Failures
 
-STREAM_SIZE, DRAWN = 8, 6  # see edge_loop.py
+# Numbers in a stream, and the place of the number of draws among them: see edge_loop.py.
+STREAM_SIZE = 8
+DRAWN = 6
 POOL_SIZE = 4  # words of a seed, at least
 PIECE = 1 << 12  # draws at a time; they stay in the nearest cache
 

@@ -14,7 +14,7 @@ import numpy as np
 from gosta.runtime.arrays import Floats, Integers
 
 PAIRWISE_BLOCK = 128  # numbers that numpy adds with eight accumulators
-MAX_DEPTH = 64  # of halving
+MAX_DEPTH = 64  # times that numbers are halved
 
 
 def summarise(

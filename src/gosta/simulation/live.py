@@ -33,15 +33,15 @@ from gosta.simulation.run_page import MAX_MAP_NODES, RunPicture
 from gosta.simulation.runner import Runner
 
 FRAMES_PER_SECOND = 8.0
-RUN_SECONDS = 30.0  # that a run takes, at speed 1
-PACED_ITERATIONS_PER_NODE = 100  # in that time, where nodes decide when to stop
+RUN_SECONDS = 30.0  # how long a run takes at speed 1
+PACED_ITERATIONS_PER_NODE = 100  # in RUN_SECONDS, where nodes decide when to stop
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-IDLE_SECONDS = 0.1  # between two looks at whether a paused run goes on, or was interrupted
-MAX_FRAMES = 480  # that are kept; from then on, every second one of the older half is removed
-MAX_KEPT_NUMBERS = 1 << 23  # in the frames kept: 64 MiB
+IDLE_SECONDS = 0.1  # between two checks whether a paused run goes on or was interrupted
+MAX_FRAMES = 480  # frames kept; of more, every second one of the older half is removed
+MAX_KEPT_NUMBERS = 1 << 23  # numbers in the frames kept: 64 MiB
 MIN_FRAMES = 16
 MAX_COUNT = 10**16  # more iterations than a run can have
-MAX_NEIGHBOURS = 50  # of the chosen node that are listed
+MAX_NEIGHBOURS = 50  # neighbours of the chosen node that are listed
 
 
 class Pace:

@@ -40,17 +40,18 @@ from gosta.simulation.engines import Batch, Engine, Readings
 from gosta.simulation.run_options import RunInfo
 from gosta.simulation.trace import SNAPSHOT, Trace
 
-# estimates kept in memory, half a GiB; beyond that only their summaries are kept
+# Estimates kept in memory, half a GiB; of more, only summaries are kept.
 MAX_ESTIMATES = 1 << 26
 MAX_BATCH_BYTES = 4 << 30  # memory for runs that are advanced side by side
 MAX_READINGS_BYTES = 64 << 20  # memory for what is read between two evaluations
 FIRST_PORTION = 1 << 8  # exchanges, over all runs, after which the time that they take is known
-MAX_GROWTH = 32  # of a portion, in exchanges and in readings, over the one before
-PORTION_SECONDS = 0.1  # between two moments in which Ctrl-C is noticed and progress reported
+MAX_GROWTH = 32  # factor by which a portion can exceed the one before, in exchanges and readings
+PORTION_SECONDS = 0.1  # time of a portion, after which Ctrl-C is noticed and progress reported
 EVALUATED_AT_ONCE = 1 << 17  # numbers: a MiB, which stays in the cache of a core
 STOPPING_SHARE = 0.8  # share of nodes that must expect to be within the requested error
-# names of arrays that a trace with intervals is continued from
-READINGS, READING_TIMES = ("readings", "reading_times")
+# Names of arrays from which a trace with intervals is continued.
+READINGS = "readings"
+READING_TIMES = "reading_times"
 
 # Dimensions of each result.
 BY_RUN = ("run", "iteration")
@@ -141,7 +142,7 @@ class Runner:
                 array[:, :done] = previous.data[name].values.reshape(array[:, :done].shape)
             self.reached[:] = previous.resume_data["reached"]
             self.stopped[:] = previous.data["stopped"]
-        # the engine has one of its own, for other threads
+        # The engine has failures of its own, for other threads.
         failures = engines.failures_of(setting, info.seed)
         self._schedules = [Schedule(setting.drawn, info.seed, run, failures) for run in range(runs)]
         # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are
@@ -151,7 +152,7 @@ class Runner:
             reading_grid(n, int(checkpoints[-1])) if has_own_readings else checkpoints[:0]
         )
         self._readings = [self._kept_readings(run) for run in range(runs)]
-        # of the engine; None: the runs take several batches
+        # Snapshot of the engine; None where the runs take several batches.
         self._snapshot: dict[str, NDArray[Any]] | None = None
 
     def _kept_readings(self, run: int) -> deque[tuple[int, Floats]]:
@@ -280,7 +281,7 @@ class Runner:
         if not self._readings[run]:
             return np.full((nodes, len(places)), np.inf)
         times, readings = zip(*self._readings[run], strict=True)
-        # of a node
+        # Exchanges that a node took part in, on average.
         exchanges = 2 * (protocol.draws * iteration - self._failed(run, iteration).sum()) / nodes
         sampled = None if protocol.averages_moments else nodes
         by_statistic = ([reading[:, place] for reading in readings] for place in places)

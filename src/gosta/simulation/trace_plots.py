@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gosta.simulation.trace import Trace
 
 Axis = Literal["iterations", "units"]
-SIZE = (6.4, 4.0)  # of a figure of error curves, in inches
-OVERVIEW_SIZE = (10.5, 4.5)  # of a figure of networks and error curves, in inches
+SIZE = (6.4, 4.0)  # inches of a figure of error curves
+OVERVIEW_SIZE = (10.5, 4.5)  # inches of a figure of networks and error curves
 MAX_LINE = 105  # characters of a title's line
 # Dark is too low, light too high, and what lies between is right: also for colour-blind readers
 # and in grey print.

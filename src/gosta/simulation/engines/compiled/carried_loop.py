@@ -57,11 +57,11 @@ rule: Callable[..., Any]  # `meet` and `tell` of the protocol
 weight_of: Callable[[float, float], float]
 rate_of: Callable[[float, float], float]
 add_values: Callable[[Values, Values], Values]
-# visitor, sum and number of kernel values, weight
+# Takes a visitor, the sum and number of kernel values, and a weight.
 new_means: Callable[[Row, Values, float, float], Values]
-# visitor, means, diagonal, share of own rows, rate
+# Takes a visitor, means, the diagonal, the share of own rows, and a rate.
 changes_of: Callable[[Row, Values, Row, float, float], Values]
-# changes of one of COPIES visitors, and whether it is counted now
+# Takes changes of one of COPIES visitors, and whether it is counted from now on.
 shares_of: Callable[[Values, float], Changes]
 
 

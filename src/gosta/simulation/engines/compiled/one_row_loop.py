@@ -26,7 +26,7 @@ NUMBERS: int  # numbers in an observation
 EXCHANGES: int  # column of the number of exchanges
 OTHERS: int  # column of the mean over other nodes' rows
 WEIGHT: int  # column of the number of these rows
-# first column of the numbers of the last RECENT_SIZE of them, whole numbers of four bytes
+# First column of the homes of the last RECENT_SIZE of these rows, integers of four bytes.
 RECENT: int
 RECENT_SIZE: int
 IS_CHEAP: bool  # whether computing the kernel takes less time than a mispredicted branch
@@ -48,7 +48,7 @@ values: Callable[[Row, Row, Options], tuple[float, ...]]  # the kernel
 load_state: Callable[[Row, int], Any]
 store_state: Callable[[Row, int, Any], None]
 rule: Callable[..., Any]  # `meet` and `tell` of the protocol
-# own mean, node, share of own rows -> mean over all rows
+# Takes the own mean, a node and the share of own rows; returns the mean over all rows.
 known_values: Callable[[Row, Row, float], tuple[float, ...]]
 with_count: Callable[[tuple[float, ...]], tuple[float, ...]]  # adds 1 where rows are counted
 

@@ -16,7 +16,7 @@ Options = tuple[Any, ...]
 # Constants.
 DRAWS: int  # edges in an iteration
 STATES: int  # states of a node
-# whether some exchanges do not take place; asking costs a tenth of the fastest exchange
+# Whether some exchanges do not take place; asking costs a tenth of the fastest exchange.
 HAS_FAULTS: bool
 NODE_SIZE: int  # numbers in a row of the array of nodes, the first array of a run
 PREFETCHES: bool  # whether nodes do not fit into the cache

@@ -15,15 +15,15 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.observation import Row, load, row, store
 
 # Arrays that belong together.
-# home of each node's visitor; position and correction of each home's sample
+# The home of each node's visitor; position and correction of each home's sample.
 Travel = tuple[Integers, Integers, Floats]
-# home, visits and means of the homes kept apart; how many each node has met so far
+# Home, visits and means of the homes kept apart; the number that each node has met so far.
 Memory = tuple[Floats, Integers]
-# rows; of each node: first row, first home kept apart, sample size
+# The rows; for each node its first row, its first home kept apart, and its sample size.
 Table = tuple[Floats, Integers, Integers, Integers]
-# own means of nodes; of rows, their scale and offset to `row_values`
+# Own means of nodes; own means of rows, with their scale and offset for `row_values`.
 Own = tuple[Floats, Floats, Floats, Floats]
-# the engine's arrays of a run
+# The arrays of a run, in the order of the layout.
 RunArrays = tuple[Floats, Integers, Integers, Floats, Floats, Floats, Integers]
 Fixed = tuple[Table, Own, Integers]
 Options = tuple[Any, ...]
@@ -54,13 +54,13 @@ rule: Callable[..., Any]  # `meet` and `tell` of the protocol
 add_values: Callable[[Values, Values], Values]
 divide_values: Callable[[Values, float], Values]
 corrected: Callable[[Values, int, Row], Values]  # sum / rows + correction
-# own mean, node, share of own rows -> mean over all rows
+# Takes the own mean, a node and the share of own rows; returns the mean over all rows.
 known_values: Callable[[Row, Row, float], Values]
 with_count: Callable[[Means], Means]  # adds 1 where rows are counted
 load_values: Callable[[Row, int], Values]
-# mean of two means, given the share of the second
+# Returns the mean of two means, given the share of the second.
 pooled: Callable[[Values, Values, float], Values]
-# means over other nodes' rows -> over all, normalised
+# Converts means over other nodes' rows to normalised means over all rows.
 row_values: Callable[[Values, Row, Row, Row, float], Values]
 local_values: Callable[[Values], Means]  # `local` of the statistic
 add_means: Callable[[Means, Means], Means]

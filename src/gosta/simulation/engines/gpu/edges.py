@@ -120,7 +120,7 @@ class DrawnAhead:
         self._edges, self._stream, self._drawing_stream = edges, stream, cuda.stream()
         self._runs: tuple[int, ...] = ()
         self._buffers: list[tuple[Any, Any]] = []
-        # when the exchanges of what was in each buffer have taken place
+        # Events after which the exchanges of the edges in each buffer have taken place.
         self._used = [cuda.event(), cuda.event()]
         self._now: Drawn | None = None
         self._next: Drawn | None = None

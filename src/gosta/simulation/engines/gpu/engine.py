@@ -23,10 +23,15 @@ INTRINSICS = (
     "shorts_at, take\n"
 )
 KERNELS = ("advance_side_by_side", "advance_one", "read_runs")
-FREE, TURNS = 2**31 - 1, 4  # as in exchange_loop.py
-READING_THREADS, MAX_READING_BLOCKS = 256, 4096
+# As in exchange_loop.py.
+FREE = 2**31 - 1
+TURNS = 4
+# Threads of a block that reads states, and the most of these blocks.
+READING_THREADS = 256
+MAX_READING_BLOCKS = 4096
 # Threads of a block that works on a run of its own.
-MIN_THREADS, MAX_THREADS = 256, 512
+MIN_THREADS = 256
+MAX_THREADS = 512
 # Threads of a block, where all blocks work on one run.
 ONE_THREADS = 256
 # Nodes for each pending exchange, with which either loop was fastest on an H200: with fewer,
@@ -109,7 +114,7 @@ class GpuEngine:
         These are the claims and the queue; then, if they fit, what nodes hold; then arrays that
         never change.
         """
-        # in numbers of 8 bytes, as all below
+        # The limit, and all sizes below, are numbers of 8 bytes.
         n, limit = (self.setting.placement.nodes, device.max_shared_bytes() // 8)
         queue, places, at = -(-n // 2), [], 0
         for name, width in widths.items():
