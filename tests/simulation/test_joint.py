@@ -29,7 +29,7 @@ from gosta.net.deploy.query import View
 from gosta.net.node import status_text
 from gosta.net.node.metrics import StatusCollector
 from gosta.net.node.source import fingerprint
-from gosta.net.protocol.report import PartReport, Report, relative_distance
+from gosta.net.protocol.records import PartReport, Report, relative_distance
 from gosta.net.watch.overview import table
 from gosta.simulation import engines
 from gosta.statistics.joint import choose, encode

@@ -27,10 +27,11 @@ from gosta.net.node.source import RowSource, fingerprint
 from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol.epochs import Identity
 from gosta.net.protocol.peer import Peer
-from gosta.net.protocol.records import LogEntry, Record
+from gosta.net.protocol.records import Record
 from gosta.net.storage.journal import Journal
 from gosta.net.storage.ledger import Shown
 from gosta.net.transport.base import Greeting, Link
+from gosta.private.log import LogEntry
 from gosta.private.settings import PrivateSettings
 
 HERE = Path(__file__).parent

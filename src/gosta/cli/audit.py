@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gosta.net.audit.disclosures import Row, Total
     from gosta.net.audit.findings import Finding
     from gosta.net.deploy.site_log import SiteLog
-    from gosta.net.protocol.records import LogEntry
+    from gosta.private.log import LogEntry
 
 NOT_CHECKED = 3  # exit code
 SUMS_HEADING = (

@@ -33,7 +33,7 @@ from gosta.net.members import Keyring
 from gosta.net.node.restore import load_peer
 from gosta.net.node.source import SumSource
 from gosta.net.protocol import statements
-from gosta.net.protocol.records import LogEntry, Released
+from gosta.net.protocol.records import Released
 from gosta.net.protocol.site import SumReport
 from gosta.net.protocol.statements import Commit, Join, Part, Pool, Refusal, Roster, Slot
 from gosta.net.protocol.sum_epoch import Contributor, Round, noise_context
@@ -43,6 +43,7 @@ from gosta.net.storage.contributions import Logged
 from gosta.net.storage.journal import Journal
 from gosta.private import masks
 from gosta.private.deviations import CHECKS
+from gosta.private.log import LogEntry
 from gosta.private.noise import Noise, draw
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import take_snapshot

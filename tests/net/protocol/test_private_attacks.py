@@ -33,12 +33,13 @@ from virtual_network import START_TIME, MemoryJournal
 from gosta.net.node.status import explain
 from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import messages as wire
-from gosta.net.protocol import site, statements
+from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.statements import Nonce, Opening, Part, Slot
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sums import SumPeer
 from gosta.private import deviations
+from gosta.private.log import history_of
 from gosta.private.noise import draw
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
@@ -536,7 +537,7 @@ def test_masks_are_opened_few_times() -> None:
         openings = [one for one in honest.log if one.event == "opening"]
         assert len(openings) == deviations.MAX_OPENINGS
         assert not honest.memory.deviating
-        assert len([one for one in site.history_of(honest.log) if one.spent is not None]) == len(
+        assert len([one for one in history_of(honest.log) if one.spent is not None]) == len(
             openings
         )
         assert "leave out sites one after the other" in explain(honest)

@@ -28,13 +28,13 @@ from gosta.net.protocol.records import (
     ExchangeAccepted,
     ExchangeCompleted,
     ExchangeConfirmed,
-    LogEntry,
     ReceiptReceived,
     Record,
 )
 from gosta.net.storage import damage
 from gosta.net.storage.journal import FORMAT, Journal
 from gosta.net.storage.ledger import Shown
+from gosta.private.log import LogEntry
 
 WRITER = """
 import sys

@@ -19,12 +19,12 @@ import numpy as np
 from gosta.errors import NetworkError
 from gosta.net.members import Trust
 from gosta.net.protocol import site, statements
-from gosta.net.protocol.records import LogEntry
 from gosta.net.protocol.site import SumReport, SumSource
 from gosta.net.protocol.statements import Join
 from gosta.net.protocol.sum_epoch import Contributor, Round, noise_context
 from gosta.net.protocol.sums import SumPeer
 from gosta.private import masks
+from gosta.private.log import LogEntry
 from gosta.private.noise import Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
 from gosta.runtime.arrays import Floats, Words

@@ -27,11 +27,11 @@ from gosta.net.node.restore import load_peer
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.messages import Announcement
-from gosta.net.protocol.records import LogEntry
 from gosta.net.protocol.site import SumReport
 from gosta.net.protocol.statements import Join, Part
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.deviations import CHECKS
+from gosta.private.log import LogEntry
 from gosta.runtime.arrays import Floats
 from gosta.sketches.results import StratumResult
 from gosta.views import numbers

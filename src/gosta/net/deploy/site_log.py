@@ -13,11 +13,11 @@ from gosta.errors import InputError, NetworkError
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig
 from gosta.net.deploy.node_folder import NodeFolder
 from gosta.net.deploy.query import fetch, query_status
-from gosta.net.protocol.site import history_of
 from gosta.net.protocol.sums import last_contribution
 from gosta.net.storage.contributions import Logged, find_break, find_lost
 from gosta.net.storage.journal import Journal
 from gosta.private.accounting import total_epsilon
+from gosta.private.log import history_of
 from gosta.private.policy import Past, Policy, read_policy
 
 MAX_RESPONSE_BYTES = 1 << 28  # half a million entries

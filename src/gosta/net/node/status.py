@@ -11,7 +11,8 @@ from gosta.net.config import NodeConfig
 from gosta.net.node.contact import Rejection
 from gosta.net.protocol.epochs import NodePeer
 from gosta.net.protocol.peer import Peer
-from gosta.net.protocol.report import PartReport, value_of
+from gosta.net.protocol.records import PartReport
+from gosta.net.protocol.report import value_of
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.accounting import total_epsilon
 from gosta.sketches.results import StratumResult

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gosta.errors import shorten
 from gosta.net.node.status import REJECTED, STATES, Neighbour, Status, SumStatus
-from gosta.net.protocol.report import PartReport
+from gosta.net.protocol.records import PartReport
 from gosta.sketches.results import StratumResult
 from gosta.views import numbers
 

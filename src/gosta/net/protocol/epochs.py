@@ -11,7 +11,8 @@ from gosta.net.limits import SECONDS_PER_EPOCH, Budget
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.messages import Announcement, Rejected
-from gosta.net.protocol.records import LogEntry, Record
+from gosta.net.protocol.records import Record
+from gosta.private.log import LogEntry
 
 NO_EPOCH = Announcement(0, "-", "not started", b"")
 MAX_EPOCHS_AT_ONCE = 8  # that one node may start; then one per SECONDS_PER_EPOCH

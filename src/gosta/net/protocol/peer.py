@@ -59,8 +59,9 @@ from gosta.net.protocol.records import (
     ExchangeConfirmed,
     ReceiptReceived,
     Record,
+    Report,
 )
-from gosta.net.protocol.report import Readings, Report, make_report
+from gosta.net.protocol.report import Readings, make_report
 
 # Reason of an epoch from which on earlier estimates are not reported.
 WITHDRAWN = "the site withdrew its rows"

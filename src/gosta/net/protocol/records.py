@@ -2,16 +2,78 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Annotated, NamedTuple
 
 import msgspec
 
 from gosta.estimation.exchange import Contribution
 from gosta.net.protocol.messages import Announcement, Receipt, Seal, Signed
-from gosta.net.protocol.report import Report
 from gosta.private.snapshots import Contributed, RowSnapshot
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
+# At this relative error, a new epoch's estimate replaces the old one, however good that was.
+SUFFICIENT_ERROR = 0.01
+
+
+class PartReport(msgspec.Struct, frozen=True):
+    """One of several statistics that are estimated together."""
+
+    statistic: str  # as it was asked for
+    value: tuple[float, ...]
+    low: float | None  # ends of the confidence interval
+    high: float | None
+    expected_error: float | None  # relative, of gossip; None: too few readings so far
+    no_interval: str = ""  # why nodes compute none
+
+
+class Report(msgspec.Struct, frozen=True, array_like=True):
+    """A node's estimate, a confidence interval, and the error that it expects."""
+
+    epoch: int
+    value: tuple[float, ...]  # of several statistics, one after the other
+    low: float | None  # None for several statistics
+    high: float | None
+    # relative, of gossip, the largest of several; None: too few readings so far
+    expected_error: float | None
+    fingerprint: str  # of the statistic, the protocol and the members
+    sites: int  # whose rows count
+    rows: int  # at these sites together
+    missing: tuple[str, ...]  # members whose rows do not count
+    # `expected_error` of each value, where the statistic has several
+    value_errors: tuple[float | None, ...] = ()
+    statistics: tuple[PartReport, ...] = ()  # each of several
+
+    def is_better_than(self, previous: Report | None) -> bool:
+        """Return whether to report this instead of an earlier epoch's report."""
+        if previous is None:
+            return True
+        if self.expected_error is None or len(self.value) != len(previous.value):
+            return False
+        distance = relative_distance(previous.value, self.value, self.statistics)
+        # A distance above the expected error means that the earlier estimate no longer holds.
+        return self.expected_error <= max(
+            SUFFICIENT_ERROR, previous.expected_error or 0.0, distance
+        )
+
+
+def relative_distance(
+    value: tuple[float, ...], other: tuple[float, ...], statistics: Sequence[PartReport] = ()
+) -> float:
+    """Return the distance of values from others, relative to these.
+
+    Of several statistics, the largest one.
+    """
+    distances, start = [], 0
+    for stop in (
+        accumulate(len(statistic.value) for statistic in statistics) if statistics else [len(other)]
+    ):
+        values = other[start:stop]
+        distances.append(math.dist(value[start:stop], values) / (math.hypot(*values) or 1.0))
+        start = stop
+    return max(distances)
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -125,42 +187,6 @@ AnyRecord = (
     | ReceiptReceived
 )
 AnySumRecord = SumEpochStarted | StatementMade | CommitMade | PartMade | SitesNoted | Released
-
-
-class LogEntry(msgspec.Struct, frozen=True):
-    """An entry of the log of contributions: what left this site, or why nothing did."""
-
-    time: float  # in seconds since 1970
-    event: str  # "contribution", "opening" (of masks), "suppressed", "release" or "agreement"
-    epoch: int
-    origin: str  # the node that started the epoch
-    round: int  # 1, or 2 where the first one finds the edges of bins
-    # Of a suppression: which rule of the site's policy forbids it; of an agreement: whose sums it
-    # exposes.
-    reason: str
-    statistics: str
-    columns: tuple[str, ...]
-    bins: int
-    strata: tuple[str, ...]
-    layout: str  # fingerprint of everything that the vector of sums depends on
-    rows: int  # of this site that are counted
-    people: int | None  # that these rows are of; None: the policy names no column of persons
-    law: str  # of the noise: "none", "laplace" or "gaussian"
-    epsilon: float
-    delta: float
-    scale: float  # of the total's noise
-    participants: tuple[str, ...]
-    sent_to: tuple[str, ...]  # neighbours that were connected, which pass it on to all participants
-    bytes: int  # of the contribution
-    rows_per_person: int = 1  # at most
-    # What its noise follows from: contributions with the same have the same noise, paid once.
-    noise: str = ""
-    rows_of: float = 0.0  # when the contributed rows were read from the file, in seconds since 1970
-
-    @property
-    def epoch_id(self) -> tuple[int, str]:
-        """The number of the epoch, and the node that started it."""
-        return self.epoch, self.origin
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate
 
-import msgspec
 import numpy as np
 
 from gosta.errors import GostaError
@@ -22,67 +19,9 @@ from gosta.estimation.stopping import (
     expected_errors,
     gossip_errors,
 )  # fmt: skip
+from gosta.net.protocol.records import PartReport, Report
 from gosta.runtime.arrays import Floats
 from gosta.statistics.joint import JointStatistic
-
-# relative; at this, a new epoch's estimate replaces the old one, however good that was
-SUFFICIENT_ERROR = 0.01
-
-
-class PartReport(msgspec.Struct, frozen=True):
-    """One of several statistics that are estimated together."""
-
-    statistic: str  # as it was asked for
-    value: tuple[float, ...]
-    low: float | None  # ends of the confidence interval
-    high: float | None
-    expected_error: float | None  # relative, of gossip; None: too few readings so far
-    no_interval: str = ""  # why nodes compute none
-
-
-class Report(msgspec.Struct, frozen=True, array_like=True):
-    epoch: int
-    value: tuple[float, ...]  # of several statistics, one after the other
-    low: float | None  # None for several statistics
-    high: float | None
-    # relative, of gossip, the largest of several; None: too few readings so far
-    expected_error: float | None
-    fingerprint: str  # of the statistic, the protocol and the members
-    sites: int  # whose rows count
-    rows: int  # at these sites together
-    missing: tuple[str, ...]  # members whose rows do not count
-    # `expected_error` of each value, where the statistic has several
-    value_errors: tuple[float | None, ...] = ()
-    statistics: tuple[PartReport, ...] = ()  # each of several
-
-    def is_better_than(self, previous: Report | None) -> bool:
-        """Return whether to report this instead of an earlier epoch's report."""
-        if previous is None:
-            return True
-        if self.expected_error is None or len(self.value) != len(previous.value):
-            return False
-        distance = relative_distance(previous.value, self.value, self.statistics)
-        # A distance above the expected error means that the earlier estimate no longer holds.
-        return self.expected_error <= max(
-            SUFFICIENT_ERROR, previous.expected_error or 0.0, distance
-        )
-
-
-def relative_distance(
-    value: tuple[float, ...], other: tuple[float, ...], statistics: Sequence[PartReport] = ()
-) -> float:
-    """Return the distance of values from others, relative to these.
-
-    Of several statistics, the largest one.
-    """
-    distances, start = [], 0
-    for stop in (
-        accumulate(len(statistic.value) for statistic in statistics) if statistics else [len(other)]
-    ):
-        values = other[start:stop]
-        distances.append(math.dist(value[start:stop], values) / (math.hypot(*values) or 1.0))
-        start = stop
-    return max(distances)
 
 
 class Readings:

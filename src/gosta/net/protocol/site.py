@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import inf
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
@@ -12,10 +11,9 @@ import numpy as np
 from gosta.net.limits import UNDECLARED_ROWS
 from gosta.net.members import Trust
 from gosta.net.protocol.messages import Announcement
-from gosta.net.protocol.records import LogEntry
-from gosta.private.accounting import Spent
+from gosta.private.log import LogEntry
 from gosta.private.noise import Noise
-from gosta.private.policy import Past, Policy, Subject
+from gosta.private.policy import Policy, Subject
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import RowSnapshot
 from gosta.sketches.layout import Layout
@@ -112,24 +110,6 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     def epoch_id(self) -> tuple[int, str]:
         """The number of the epoch, and the node that started it."""
         return self.epoch, self.origin
-
-
-def history_of(log: Sequence[LogEntry]) -> list[Past]:
-    """Return the contributions and openings in a log, as policies look at them.
-
-    What belongs to an epoch has the time of the first of them only: it is one release. What was
-    sent before with the same noise is no other contribution.
-    """
-    found, paid, epochs = [], set[str](), set[tuple[int, str]]()
-    for entry in log:
-        is_new = entry.event == "contribution" and (entry.law == "none" or entry.noise not in paid)
-        if is_new or entry.event == "opening":
-            spent = Spent(entry.law, entry.epsilon, entry.delta, entry.rows_per_person)
-            time = -inf if entry.epoch_id in epochs else entry.time
-            found.append(Past(time, None if entry.law == "none" else spent))
-            paid.add(entry.noise)
-            epochs.add(entry.epoch_id)
-    return found
 
 
 def largest_rows(trust: Trust, name: str) -> int:

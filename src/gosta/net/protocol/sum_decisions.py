@@ -12,10 +12,10 @@ from math import inf
 from typing import NamedTuple
 
 from gosta.net.members import Trust
-from gosta.net.protocol import site, statements
+from gosta.net.protocol import statements
 from gosta.net.protocol.epochs import NO_EPOCH, EpochPeer, Identity, Moment
 from gosta.net.protocol.messages import Announcement, Signed
-from gosta.net.protocol.records import Deviation, LogEntry
+from gosta.net.protocol.records import Deviation
 from gosta.net.protocol.site import SumReport, SumSource
 from gosta.net.protocol.statements import AnyStatement, Join, Roster, Slot
 from gosta.net.protocol.sum_epoch import Round, Said, SumEpoch
@@ -23,6 +23,7 @@ from gosta.net.protocol.sum_memory import Choice, Memory
 from gosta.private import masks, policy
 from gosta.private.accounting import Spent
 from gosta.private.deviations import MAX_OPENINGS
+from gosta.private.log import LogEntry, history_of
 from gosta.private.noise import Noise
 from gosta.private.policy import Past
 from gosta.private.snapshots import RowSnapshot
@@ -170,7 +171,7 @@ class SumSite(EpochPeer):
 
     def history(self) -> list[Past]:
         """Return the contributions so far."""
-        return site.history_of(self.log)
+        return history_of(self.log)
 
     def _paid_noise(self, *, before_this_epoch: bool = False) -> set[str]:
         """Return the noise that this site has sent, which costs nothing again."""
@@ -215,9 +216,7 @@ class SumSite(EpochPeer):
             return reason
         subject = self.source.subject(rows)
         subject = subject if pays else subject._replace(spent=())
-        history = site.history_of(
-            [entry for entry in self.log if entry.epoch_id != self.current.id]
-        )
+        history = history_of([entry for entry in self.log if entry.epoch_id != self.current.id])
         return policy.verdict_to_join(self.source.policy, subject, history, now.wall)
 
     def _verdict(self, round_: Round, now: Moment) -> Verdict:

@@ -54,7 +54,6 @@ from gosta.net.protocol.messages import Announcement, Rejected, Signed
 from gosta.net.protocol.records import (
     CommitMade,
     Deviation,
-    LogEntry,
     PartMade,
     Record,
     Released,
@@ -78,6 +77,7 @@ from gosta.net.protocol.sum_decisions import MAX_BACK_EPOCHS, SumSite, Verdict
 from gosta.net.protocol.sum_epoch import Round
 from gosta.net.protocol.sum_memory import Memory
 from gosta.private import masks
+from gosta.private.log import LogEntry
 from gosta.private.noise import NO_NOISE
 from gosta.private.snapshots import Contributed, RowSnapshot, block_digests
 

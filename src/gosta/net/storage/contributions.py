@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from gosta.errors import NetworkError
-from gosta.net.protocol.records import LogEntry
+from gosta.private.log import LogEntry
 from gosta.runtime.files import write_atomically
 
 SCHEMA = """

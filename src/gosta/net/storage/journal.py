@@ -25,7 +25,6 @@ from gosta.net.protocol.records import (
     EpochStarted,
     ExchangeCompleted,
     ExchangeConfirmed,
-    LogEntry,
     ReceiptReceived,
     Record,
     tag_of,
@@ -34,6 +33,7 @@ from gosta.net.storage import contributions, damage, ledger
 from gosta.net.storage.contributions import Logged
 from gosta.net.storage.damage import checksum
 from gosta.net.storage.ledger import Disclosure, Shown
+from gosta.private.log import LogEntry
 
 KEEP_EXCHANGES = 100_000  # last exchanges that stay for verify and replay, some 100 MB
 FORMAT = 4  # version of the SQLite tables and records

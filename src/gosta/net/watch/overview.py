@@ -19,7 +19,7 @@ from gosta.net.deploy.network import is_network
 from gosta.net.node import status_text
 from gosta.net.node.status import Status
 from gosta.net.node.status_text import CERTAIN, GOOD_STATES
-from gosta.net.protocol.report import relative_distance
+from gosta.net.protocol.records import relative_distance
 from gosta.sketches.results import StratumResult
 from gosta.views import numbers, terminal
 
