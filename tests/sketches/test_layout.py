@@ -106,8 +106,9 @@ def test_statistics_that_have_the_same_sums_share_them() -> None:
 def test_fingerprint_is_of_all_that_sums_depend_on() -> None:
     base: dict[str, Any] = {"statistics": "auc", "settings": Bins(32, {"risk": (0, 1)}), **RISK}
     changes: list[dict[str, Any]] = [
-        {}, {"statistics": "mann-whitney"}, {"settings": Bins(33, {"risk": (0, 1)})}, {"classes": (1, 0)},
-        {"settings": Bins(32, {"risk": (0, 2)})}, {"settings": Bins(32, {"risk": (0, 1)}, find_edges=True)},
+        {}, {"statistics": "mann-whitney"}, {"classes": (1, 0)},
+        {"settings": Bins(33, {"risk": (0, 1)})}, {"settings": Bins(32, {"risk": (0, 2)})},
+        {"settings": Bins(32, {"risk": (0, 1)}, find_edges=True)},
         {"settings": Bins(32, {"risk": (0, 1)}, strata={"sex": ("f", "m")})}, {"label": "dead"},
         {"settings": Bins(32, {"risk": (0, 1)}, find_edges=True, strata={"sex": ("f", "m")})},
         {"settings": Bins(32, {"risk": (0, 1)}, {"risk": (0.5,)})}, {"options": {"positive": 0}},
