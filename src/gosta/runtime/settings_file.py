@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +23,7 @@ from gosta.runtime.files import read_toml
 
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # keys that need no quotes in TOML
 MAX_SHOWN_CHARACTERS = 60  # of a wrong value in a message
+COMMENT_WIDTH = 100  # of comments in a file
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 
@@ -146,8 +148,19 @@ def _literals(hint: Any) -> Iterator[object]:
 
 
 def comments(kind: type[msgspec.Struct], indent: str) -> str:
-    """Return a comment in TOML for each key of a struct that has an entry in the table."""
-    return "".join(f"#{indent}{name}: {key.text}\n" for name, key in keys_of(kind).items())
+    """Return comments in TOML on the keys of a struct that have an entry in the table."""
+    return "".join(
+        textwrap.fill(
+            f"{name}: {key.text}",
+            COMMENT_WIDTH,
+            initial_indent=f"#{indent}",
+            subsequent_indent=f"#{indent}    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        + "\n"
+        for name, key in keys_of(kind).items()
+    )
 
 
 def to_toml(sections: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from gosta.net import addresses, config, members
 from gosta.net.addresses import FIRST_PORT, OUTBOUND, Address
 from gosta.net.config import NODE_FILE, NetworkConfig, NodeConfig, Task
 from gosta.net.deploy import authority, bundles, certificates
-from gosta.net.deploy.authority import Passphrase
+from gosta.net.deploy.authority import Authority, Passphrase
 from gosta.net.deploy.bundles import (
     CSR_FILE,
     INVITATION_FILE,
@@ -202,43 +202,23 @@ def sign(
 ) -> MemberList:
     """Make the sites of these requests members, and write new bundles for all members.
 
-    Returns the new member list. `issued` are certificates in PEM, for requests where the authority's key is elsewhere.
+    Returns the new member list. `issued` are certificates in PEM, for requests where the
+    authority's key is elsewhere.
     """
     network = Network.read(folder)
     signer = network.authority(passphrase)
-    task = network.task
     keys = {
-        new.name: certificates.check_request(new.request.encode(), task.id, new.name)
+        new.name: certificates.check_request(new.request.encode(), network.task.id, new.name)
         for new in requests
     }
     (folder / REQUESTS).mkdir(exist_ok=True)
     for new in requests:
         write_atomically(folder / REQUESTS / f"{new.name}.csr", new.request)
-    old = network.members()
-    known = {} if old is None else old.list.keys
-    coordinator = certificates.public_bytes(signer.coordinator.key)
-    holders = {COORDINATOR: coordinator, **known, **keys}
-    given: dict[str, bytes] = {}
-    for path in issued:
-        try:
-            certificate = path.read_bytes()[: members.MAX_LIST_BYTES]
-            name = _holder(certificate, task.id, holders)
-            if name == COORDINATOR:
-                signer = signer.with_coordinator_certificate(certificate)
-            else:
-                certificates.check_certificate(
-                    certificate, signer.trusted_certificates, task.id, name
-                )
-                given[name] = certificate
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}") from None
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+    signer, given = _read_issued(network, signer, keys, issued)
     for name in () if signer.is_here else keys.keys() - given.keys():
-        csr = folder / REQUESTS / f"{name}.csr"
         raise InputError(
-            f"the authority's key is elsewhere: have it sign {csr}, and give the result with "
-            "--certificate"
+            "the authority's key is elsewhere: have it sign "
+            f"{folder / REQUESTS / f'{name}.csr'}, and give the result with --certificate"
         )
     changed = Network(folder, _with_sites(network.config, requests))
     if not changed.config.nodes:
@@ -254,6 +234,35 @@ def sign(
     changed.write()
     changed.publish(signed, signer)
     return signed.list
+
+
+def _read_issued(
+    network: Network, signer: Authority, keys: Mapping[str, bytes], paths: Sequence[Path]
+) -> tuple[Authority, dict[str, bytes]]:
+    """Read certificates that an authority elsewhere issued for the sites or the coordinator.
+
+    Returns the authority, with the coordinator's certificate, and those of the sites.
+    """
+    old = network.members()
+    known = {} if old is None else old.list.keys
+    coordinator = certificates.public_bytes(signer.coordinator.key)
+    holders = {COORDINATOR: coordinator, **known, **keys}
+    given: dict[str, bytes] = {}
+    for path in paths:
+        try:
+            certificate = path.read_bytes()[: members.MAX_LIST_BYTES]
+            name = _holder(certificate, network.task.id, holders)
+            if name == COORDINATOR:
+                signer = signer.with_coordinator_certificate(certificate)
+                continue
+            trusted = signer.trusted_certificates
+            certificates.check_certificate(certificate, trusted, network.task.id, name)
+            given[name] = certificate
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+    return signer, given
 
 
 def _holder(certificate: bytes, network: str, keys: Mapping[str, bytes]) -> str:
