@@ -63,10 +63,7 @@ def _skip(
 def _resolve(
     app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.TextElement
 ) -> nodes.Node | None:
-    """Resolve the full name of a public object to its page.
-
-    Other names, also those in backticks, are shown as they are.
-    """
+    """Resolve the full name of a public object to its page; show other names as they are."""
     if node.get("refdomain") != "py":
         return None
     homes = {

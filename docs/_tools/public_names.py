@@ -43,10 +43,7 @@ def public_names() -> dict[str, object]:
 
 
 def _own_names(module: ModuleType) -> list[str]:
-    """Return the public names of a module.
-
-    They are those of `__all__`, or without it what it re-exports of its submodules.
-    """
+    """Return the public names of a module: `__all__`, or what it re-exports of its submodules."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
     inside = f"{module.__name__}."

@@ -79,10 +79,7 @@ def reproduce(
 
 
 def _folder(runs: int, seed: int, data: str | None) -> Path:
-    """Return the default folder.
-
-    Other runs, seeds and data have another folder, so that no results are overwritten.
-    """
+    """Return the default folder; other runs, seeds and data have another one."""
     named = [Path(data).stem] if data else []
     named += [f"{runs}-runs"] * (runs != RUNS) + [f"seed-{seed}"] * (seed != 0)
     return Path("-".join(["results", *named]))

@@ -86,10 +86,7 @@ def _compute(task: Task[Result]) -> Result:
 
 @contextlib.contextmanager
 def _children_without_interrupts() -> Iterator[None]:
-    """Block Ctrl-C while processes start.
-
-    They inherit that, so that Ctrl-C does not interrupt their imports.
-    """
+    """Block Ctrl-C while processes start, so that it does not interrupt their imports."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -147,10 +144,7 @@ def run_on_dask(tasks: Iterator[Task[Result]], scheduler: str) -> Results[Result
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
-    """Check that there are workers with the same gosta.
-
-    A worker that cannot unpickle a task dies without a message.
-    """
+    """Check the gosta of workers: one that cannot unpickle a task dies without a message."""
     try:
         theirs = client.submit(version, PACKAGE, pure=False).result(WORKER_TIMEOUT_SECONDS)
     except TimeoutError:
@@ -168,10 +162,7 @@ def _check_workers(client: Any, scheduler: str) -> None:
 
 
 def run_on_ray(tasks: Iterator[Task[Result]], address: str | None) -> Results[Result]:
-    """Compute tasks on a Ray cluster, or on one of this machine's cores.
-
-    Tasks of a worker that dies are retried.
-    """
+    """Compute tasks on a Ray cluster, or on one of this machine's cores, with retries."""
     ray = require("ray", "ray", "backend = 'ray'")
     try:
         with warnings.catch_warnings():

@@ -131,10 +131,7 @@ def _parameters(graph: str) -> dict[str, float]:
 
 
 def _with_parameter(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the results whose graphs have a parameter, which becomes a column.
-
-    The names of graphs are then without it.
-    """
+    """Return results whose graphs have a parameter, as a column instead of a part of names."""
     values = frame["graph"].map(lambda graph: _parameters(graph).get(name))
     names = frame["graph"].map(lambda graph: _without(graph, name))
     return frame.assign(**{name: values, "graph": names})[values.notna()]
@@ -227,10 +224,7 @@ def _set_number_axis(ax: Any, here: pd.DataFrame, layout: Layout) -> None:
 
 
 def _floor(subject: pd.DataFrame) -> float | None:
-    """Return the lower end of the axis.
-
-    Errors a thousand times below most, such as those of averaging, are cut off.
-    """
+    """Return the lower end of the axis, which cuts off errors a thousand times below most."""
     errors = subject.loc[subject["error"] > 0]
     if errors.empty:
         return None

@@ -59,10 +59,7 @@ class JobResult:
 
     @classmethod
     def from_trace(cls, trace: Trace) -> JobResult:
-        """Return the means over the runs of a trace.
-
-        A run whose nodes have stopped keeps their last numbers.
-        """
+        """Return means over the runs of a trace; runs that stopped keep their last numbers."""
         setting, info, data = trace.setting, trace.info, trace.data
         nodes = setting.placement.nodes
         target = data["target"].mean("node") if "node" in data["target"].dims else data["target"]

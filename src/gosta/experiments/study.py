@@ -189,10 +189,7 @@ class Job:
 
     @cached_property
     def key(self) -> str:
-        """Digest of the settings, which is the same on every machine.
-
-        Settings that are not set do not count.
-        """
+        """Digest of the settings that are set, the same on every machine."""
         chosen = {name: value for name, value in self.settings.items() if value is not None}
         text = json.dumps([FORMAT, chosen, dict(self.content)], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -213,10 +210,7 @@ class Study:
     loaded: Loaded
 
     def inputs(self, job: Job) -> dict[str, Any]:
-        """Return data, statistic, graph and protocol of a job, as they are sent to a worker.
-
-        They are names, or values.
-        """
+        """Return what a worker gets: data, statistic, graph and protocol, by name or as values."""
         return {name: self.loaded.get((name, job[name]), job[name]) for name in NAMED}
 
     @cached_property
@@ -233,10 +227,7 @@ class Source(NamedTuple):
 
 
 def read(path: str | Path) -> Study:
-    """Read a study from a TOML file, and check every name in it.
-
-    Files that it names are relative to its folder.
-    """
+    """Read a study from a TOML file, and check every name in it."""
     path = Path(path)
     return make_study(_parse(path), Source(f"{path}: ", path.parent))
 
@@ -384,10 +375,7 @@ def _validate(settings: dict[str, Any], source: Source) -> dict[str, Any]:
 
 
 def _unknown_key(name: str, value: Any) -> InputError:
-    """Return the error for a key that does not exist.
-
-    A parameter of graphs is written with their name.
-    """
+    """Return the error for an unknown key; parameters of graphs belong into their names."""
     families = [key for key, family in graphs.GRAPHS.items() if name in family.parameters]
     if not families:
         return unknown("key", name, KEYS)

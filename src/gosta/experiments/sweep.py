@@ -240,10 +240,7 @@ def _shared(finished: Sequence[Record], varied: Sequence[str]) -> list[str]:
 
 
 def _label(value: Any) -> Any:
-    """Return the coordinate of a setting.
-
-    It is an empty text where rows are at random nodes, for which the setting is not set.
-    """
+    """Return the coordinate of a setting: an empty text where it is not set."""
     return "" if value is None else value
 
 

@@ -286,10 +286,7 @@ def _product_spectrum(spectrum: Callable[[int], Floats], rows: int, columns: int
 
 
 def _ring_spectrum(n: int) -> Floats:
-    """Return the Laplacian eigenvalues of a cycle, 2 − 2 cos(2πk/n).
-
-    This form is accurate for the small ones.
-    """
+    """Return the eigenvalues of a cycle, 2 − 2 cos(2πk/n), accurate for the small ones, too."""
     return 4 * np.sin(np.pi * np.arange(n) / n) ** 2
 
 

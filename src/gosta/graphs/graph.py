@@ -66,11 +66,7 @@ class Graph:
         return f"Graph({self.name!r}, {self.n} nodes, {edges}{weighted})"
 
     def _repr_html_(self) -> str:
-        degrees, weights = self.degrees, "equal" if self.weights is None else "given"
-        least, most = degrees.min(), degrees.max()
-        rows = {"nodes": f"{self.n:,}", "edges": f"{self.m:,}", "weights": weights}
-        rows["neighbours of a node"] = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        return html.table(rows.items(), caption=f"Graph: {self.name}")
+        return html.table(self.rows().items(), caption=f"Graph: {self.name}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the size, the degrees and the number of components, which JSON can store.

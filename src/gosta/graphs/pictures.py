@@ -197,10 +197,7 @@ def _lengths(vectors: Floats) -> Floats:
 
 
 def _part(places: Floats) -> Floats:
-    """Move nodes that share a cell of the mesh apart.
-
-    Forces do not, where they have the same neighbours.
-    """
+    """Move nodes that share a cell apart: forces do not if they have equal neighbours."""
     cell = float(np.ptp(places, axis=0).max()) / _cells(len(places))
     corner = np.floor(places / cell).astype(np.int64)
     order = np.lexsort(corner.T)
@@ -212,10 +209,7 @@ def _part(places: Floats) -> Floats:
 
 
 def _cells(n: int) -> int:
-    """Return the number of cells along a side of a mesh.
-
-    Cells are half as wide as a node's share of space.
-    """
+    """Return the number of cells along a mesh, half as wide as a node's share of space."""
     return max(16, 2 * math.isqrt(n))
 
 
@@ -308,10 +302,7 @@ def _pivot_mds(graph: Graph, seed: int) -> Floats:
 
 
 def _steps(graph: Graph, starts: Integers) -> Integers:
-    """Return the least number of steps to each node from each start, n × starts.
-
-    The search is breadth first, from all starts at once.
-    """
+    """Return the least number of steps to each node from each start, n × starts."""
     assert graph.edges is not None
     n, ends = graph.n, graph.edges.ravel()
     neighbours = ends[np.argsort(ends, kind="stable") ^ 1].astype(np.int64)
@@ -344,10 +335,7 @@ def check_drawable(graph: Graph) -> None:
 
 
 def new_axes(places: Floats, width: float, figure: Callable[[float, float], Any]) -> Any:
-    """Return the axes of a new figure of a width in inches.
-
-    It is as high as the nodes in the unit square are.
-    """
+    """Return the axes of a new figure, as high as the nodes in the unit square are."""
     return figure(width, width * max(0.25, float(np.ptp(places[:, 1]))) + 1.0).add_subplot()
 
 
@@ -421,10 +409,7 @@ def edges_drawn(graph: Graph) -> Edges:
 
 
 def node_area(ax: Any, n: int) -> float:
-    """Return the area of a dot in square points.
-
-    Dots cover about a quarter of the picture.
-    """
+    """Return the area of a dot in square points: dots cover about a quarter of the picture."""
     box = ax.get_window_extent()
     side = min(box.width, box.height) * 72 / ax.figure.dpi
     return float(np.clip((0.55 * side / math.sqrt(n)) ** 2, 1.5, 100.0))

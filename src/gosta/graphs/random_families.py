@@ -348,10 +348,7 @@ def _match_half_edges(rng: np.random.Generator, n: int, degree: int) -> Edges | 
 
 
 def _grow(rng: Any, n: int, m: int, ends: NDArray[np.int32]) -> None:
-    """Fill in the two ends of every edge.
-
-    A random entry so far is a node with a probability in proportion to its degree.
-    """
+    """Fill in the ends of edges; a random entry so far is a node in proportion to its degree."""
     for node in range(1, m + 1):
         ends[2 * node - 2] = 0
         ends[2 * node - 1] = node
@@ -370,10 +367,7 @@ def _grow(rng: Any, n: int, m: int, ends: NDArray[np.int32]) -> None:
 
 
 def grow(rng: np.random.Generator, n: int, m: int) -> Edges:
-    """Draw a graph in which each new node joins m others, preferably those of high degree.
-
-    The loop is compiled if the graph is large.
-    """
+    """Draw a graph by preferential attachment of m edges a node; compiled if it is large."""
     edges = np.empty((m * (n - m), 2), dtype=np.int32)
     if edges.size <= MAX_PLAIN_ENDS or not compiler.is_available(
         edges.size, f"barabasi-albert on {n} nodes"

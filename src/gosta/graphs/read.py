@@ -297,10 +297,7 @@ def _split(line: str) -> list[str]:
 
 
 def _is_heading(first: list[str], second: list[str]) -> bool:
-    """Return whether a line is one of headings.
-
-    It holds known headings, two words over two numbers, or three words with a number below.
-    """
+    """Return whether a line holds headings: known ones, or words above numbers."""
     if {field.lower() for field in first[:2]} <= HEADINGS:
         return True
     if len(first) != len(second) or not all(_number(field) is None for field in first):
@@ -309,10 +306,7 @@ def _is_heading(first: list[str], second: list[str]) -> bool:
 
 
 def _node_numbers(parsed: _Parsed, path: Path) -> Integers:
-    """Return the node number of each label.
-
-    It is the label itself if all labels are integers, otherwise its position.
-    """
+    """Return the node number of each label: itself if all are integers, else its position."""
     values = [_number(label) for label in parsed.labels]
     if any(value is None or not value.is_integer() for value in values):
         return np.arange(len(values))

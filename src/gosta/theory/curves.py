@@ -39,10 +39,7 @@ SHOWN_CHECKPOINTS = 7  # of a comparison, in its table
 
 
 def unknown_kinds(curves: Mapping[str, Floats], protocol: str) -> str:
-    """Return a sentence about the kinds of errors that theory does not know for a protocol.
-
-    It is empty if there are none.
-    """
+    """Name the kinds of errors that theory does not know for a protocol; empty if none."""
     lacking = [kind for kind in (PREDICTED, EXPECTED, BOUND) if kind not in curves]
     return f"{' and '.join(lacking)}: not known for {protocol}" if lacking else ""
 
@@ -187,10 +184,7 @@ class Comparison:
 
 
 def _spread_out(iterations: list[int], n: int) -> list[int]:
-    """Return indices of checkpoints in about equal ratios.
-
-    They begin with the first exchange of most nodes.
-    """
+    """Return indices of checkpoints in equal ratios, from the first exchange of most nodes on."""
     start, last = min(n, iterations[-1]), iterations[-1]
     wanted = [
         start * (last / start) ** (k / (SHOWN_CHECKPOINTS - 1)) for k in range(SHOWN_CHECKPOINTS)

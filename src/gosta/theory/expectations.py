@@ -204,10 +204,7 @@ def expected_gosta_async(kernel: Floats, modes: Modes, times: Integers, graph: G
 
 
 class _ExpectedVisitors:
-    """Expected kernel values of nodes with their visitors.
-
-    They are interpolated between times in equal ratios.
-    """
+    """Expected kernel values of nodes with visitors, interpolated in equal ratios of time."""
 
     def __init__(self, kernel: Floats, modes: Modes, last: int) -> None:
         grid = np.unique(np.ceil(GROWTH ** np.arange(np.log(last + 2) / np.log(GROWTH) + 1)))
@@ -284,10 +281,7 @@ def bound(
 
 
 def bounds(setting: Setting, times: Integers) -> Floats:
-    """Return the bound at each time.
-
-    For a statistic of several numbers it is a bound on the root of the sum of their squares.
-    """
+    """Return the bound at each time; for several numbers, on the length of their vector."""
     formula = formula_for(setting.protocol, BOUNDS, "bound")
     c = slowest_rate(setting.graph) / 2
     each = [formula(terms, c, times.astype(np.float64)) for terms in data_terms(setting)]
@@ -335,10 +329,7 @@ def bound_of_gosta_sync(data: DataTerms, c: float, t: Floats) -> Floats:
 
 
 def _swap_gap(c: float) -> float:
-    """Return 1 − |λ₂(1)|, which is 2c.
-
-    For two nodes it is 0: their visitors swap back and forth forever and never mix.
-    """
+    """Return 1 − |λ₂(1)|: 2c, but 0 for two nodes, whose visitors swap forever and never mix."""
     return 2 * c if c < 0.9 else 0.0  # c is at most 1/2 on more than two nodes
 
 
@@ -399,10 +390,7 @@ class PhantomNetwork:
         return np.concatenate([np.zeros(self.n), self.kernel.ravel()])
 
     def transition(self, t: int) -> Floats:
-        """Return the matrix by which iteration t multiplies the expected state.
-
-        An iteration updates, then averages, then swaps.
-        """
+        """Return the matrix of iteration t for expected states: update, average, swap."""
         validate_times(t)
         n = self.n
         own_place = np.zeros((n, n * n))
@@ -459,10 +447,7 @@ def power_sum(rate: Rates, t: Times) -> Floats:
 
 
 def power_quotient(first: Floats, second: Floats, t: int) -> Floats:
-    """Return (x^t − y^t)/(x − y) for x = 1 − first and y = 1 − second.
-
-    It is the sum of x^r y^(t−1−r) over r.
-    """
+    """Return (x^t − y^t)/(x − y) for x = 1 − first and y = 1 − second."""
     gap = second - first
     with np.errstate(divide="ignore", invalid="ignore"):
         out: Floats = (power(first, t) - power(second, t)) / gap

@@ -230,10 +230,7 @@ class MomentumErrors:
         return ErrorMoments(bias, 0.0, float(scale * (modes - slowest) + mean), lacking)
 
     def _note(self, time: float) -> None:
-        """Keep the variances of estimates.
-
-        Before the last change, averaging removed a share κ of each mode.
-        """
+        """Keep the variances of estimates, of which averaging removes a share κ of each mode."""
         energy = np.maximum(self.covariances[:, AT[ESTIMATE, ESTIMATE]], 0.0)
         of_modes = self.shares * (1 - self.rates) * energy
         kept = (
@@ -248,10 +245,7 @@ class MomentumErrors:
             column.append(value)
 
     def _step(self, length: float) -> None:
-        """Advance by a number of exchanges of a node.
-
-        This is one step of a two-stage implicit Runge-Kutta rule.
-        """
+        """Advance by a number of exchanges of a node: one step of an implicit Runge-Kutta rule."""
         t = self.times[-1] + length / 2
         alone_matrix, coupling, by_rate, noise = self._equation(t)
         rates, shares = self.rates[:, None], self.shares

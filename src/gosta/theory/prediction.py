@@ -164,10 +164,7 @@ def formula_of(protocol: AnyProtocol) -> Formula:
 
 
 def has_prediction(setting: Setting) -> bool:
-    """Return whether there is a formula for a setting.
-
-    There must be one for its protocol, and its means must not be local.
-    """
+    """Return whether there is a formula for a protocol, and for means that are not local."""
     return setting.protocol.name in PREDICTIONS and setting.estimand.tracked.local is None
 
 
@@ -202,10 +199,7 @@ def predicted_errors(setting: Setting, times: Integers, expected: Floats | None 
 
 
 def kernel_moments(setting: Setting) -> KernelMoments:
-    """Return the moments of a kernel.
-
-    For a statistic of several numbers they are relative to the length of their vector.
-    """
+    """Return the moments of a kernel, relative to the length of the vector of its values."""
     estimand, slopes, size = setting.estimand, setting.slopes, scale_of(setting.target)
     if size == 0:
         subject = f"{estimand.statistic.name} of {estimand.data}"
@@ -239,10 +233,7 @@ def _along_slowest_mode(graph: Graph, deviations: Floats) -> float:
 
 
 def neighbour_correlation(setting: Setting) -> float:
-    """Return the correlation of row means between neighbours.
-
-    It is about 0 where rows are placed at random.
-    """
+    """Return the correlation of row means between neighbours; about 0 for random places."""
     means, edges = setting.estimand.row_means @ setting.slopes.T, setting.graph.edges
     if edges is None:
         return 0.0
@@ -253,10 +244,7 @@ def neighbour_correlation(setting: Setting) -> float:
 
 
 def first_below(error: Callable[[float], float], accuracy: float) -> float:
-    """Return the time from which on an error stays below an accuracy.
-
-    It is infinite if that is beyond 2**53.
-    """
+    """Return the time from which on an error stays below an accuracy; infinite beyond 2**53."""
     times, above = np.geomspace(1.0, LATEST, 160), -1
     for k, t in enumerate(times):
         now = error(float(t))
@@ -291,10 +279,7 @@ def _mean_absolute(bias: Rates, variance: float) -> Floats:
 
 
 def averaging(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Follow the energy of each mode.
-
-    It decays, and what averaging takes from two nodes is spread over all modes.
-    """
+    """Predict averaging: each mode decays, and what two nodes lose is spread over all modes."""
     a, n = network.rates / 2, network.n
     root = np.sqrt(network.counts)
     decay, modes = np.linalg.eigh(np.outer(root * a, root * a) - 2 * np.diag(a))
@@ -406,26 +391,17 @@ def _damped_double_integral(damping: Rates, rate: Rates, t: float) -> Floats:
 
 
 def tracking(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Predict tracking: means stay at their nodes, and averaging has momentum.
-
-    See `gosta.theory.momentum`.
-    """
+    """Predict errors of means that stay at their nodes, averaged with momentum."""
     return _momentum(TRACKING, network, kernel).at(t)
 
 
 def carried_means(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Predict carried-means: means travel with visitors, and averaging has momentum.
-
-    See `gosta.theory.momentum`.
-    """
+    """Predict errors of means that travel with visitors, averaged with momentum."""
     return _momentum(CARRIED, network, kernel).at(t)
 
 
 def averaged_moments(network: NetworkSummary, kernel: KernelMoments, t: float) -> ErrorMoments:
-    """Predict averaging of moments with momentum.
-
-    The value is replaced by its tangent, as a function of moments.
-    """
+    """Predict errors of averages of moments: the value is replaced by its tangent."""
     return _momentum(None, network, kernel).at(t)
 
 

@@ -51,10 +51,7 @@ class Modes(NamedTuple):
     vectors: Floats  # one column for each rate
 
     def visitor_terms(self, kernel: Floats) -> Floats:
-        """Return φ_a(k) (Hφ_a)(k), nodes × modes.
-
-        It is the part of a mode in a node's kernel value with its visitor.
-        """
+        """Return φ_a(k) (Hφ_a)(k), nodes × modes: a mode's part of kernels with visitors."""
         return self.vectors * (kernel @ self.vectors)
 
 
@@ -151,10 +148,7 @@ def slowest_mode(graph: Graph) -> tuple[float, Floats]:
 
 @functools.lru_cache(maxsize=4)
 def slowest_modes(graph: Graph) -> tuple[float, Floats]:
-    """Return the smallest rate above zero and its eigenvectors, as columns.
-
-    For large graphs there is only one column.
-    """
+    """Return the smallest rate above zero and its eigenvectors; one column for large graphs."""
     if graph.n > MAX_SMALL_NODES and graph.edges is not None:
         can_factor = graph.n <= MAX_FACTORED_NODES and graph.m <= 20 * graph.n
         rate, vector = (_solve_by_factoring if can_factor else _solve_by_multigrid)(graph.check())
@@ -190,10 +184,7 @@ def decompose(graph: Graph) -> Modes:
 
 @functools.lru_cache(maxsize=4)
 def density(graph: Graph) -> tuple[Floats, Floats]:
-    """Return the rates above zero and how many of each there are, close ones merged.
-
-    For large graphs they are estimated.
-    """
+    """Return the rates above zero, close ones merged, and counts; estimates for large graphs."""
     if graph.edges is None:
         return np.array([graph.n / graph.m]), np.array([graph.n - 1.0])
     all_rates = _all_rates(graph)
@@ -205,20 +196,14 @@ def density(graph: Graph) -> tuple[Floats, Floats]:
 
 
 def merge_close(rates: Floats, counts: Floats, width: float) -> tuple[Floats, Floats]:
-    """Merge rates whose logarithms differ by less than about `width`.
-
-    Returns the rates and how many of each there are.
-    """
+    """Merge rates whose logarithms differ by less than about `width`; return them and counts."""
     _, group = np.unique(np.round(np.log(rates) / width), return_inverse=True)
     total: Floats = np.bincount(group, counts).astype(np.float64)
     return np.bincount(group, counts * rates) / total, total
 
 
 def laplacian(graph: Graph) -> Any:
-    """Return the Laplacian whose edge weights sum to one.
-
-    It is dense for the complete graph, sparse otherwise.
-    """
+    """Return the Laplacian whose weights sum to one: dense if complete, sparse otherwise."""
     n = graph.n
     if graph.edges is None:
         return (np.eye(n) * n - 1) / graph.m
@@ -256,10 +241,7 @@ def _all_rates(graph: Graph) -> Floats | None:
 
 
 def _solve_by_factoring(graph: Graph) -> tuple[float, Floats]:
-    """Find the slowest mode by Lanczos on the inverse of the Laplacian.
-
-    A factorisation without one node's row and column gives the inverse.
-    """
+    """Find the slowest mode by Lanczos on the inverse, factored without one node's row."""
     linalg = scipy_module("sparse.linalg")
     assert graph.edges is not None
     n, matrix = graph.n, laplacian(graph).tocsc() * graph.n
@@ -382,10 +364,7 @@ def _sample_rates(graph: Graph, starts: int = 4) -> tuple[Floats, Floats]:
 
 
 def _quadrature(matrix: Any, start: Floats, fixed: Floats) -> tuple[Floats, Floats]:
-    """Return the eigenvalues that a vector consists of and their shares.
-
-    They are computed in some steps of Lanczos.
-    """
+    """Return the eigenvalues that a vector consists of and their shares, by Lanczos."""
     steps = min(LANCZOS_STEPS, len(start) - 2)
     along, across = np.zeros(steps), np.zeros(steps - 1)
     before, now = np.zeros_like(start), start / np.linalg.norm(start)

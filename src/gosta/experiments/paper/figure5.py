@@ -21,10 +21,7 @@ MASTER_STARTS_LATE = (
 
 
 def jobs(plan: Plan) -> list[Job]:
-    """Return the jobs of GoSta-async on all three networks, and of a master node.
-
-    A master node is a network of its own.
-    """
+    """Return the jobs of GoSta-async on all three networks, and of a master node."""
     return [*plan.jobs_by_graph(plan.scatter, ["gosta-async"], ITERATIONS), _master_job(plan)]
 
 

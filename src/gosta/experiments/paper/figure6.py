@@ -48,10 +48,7 @@ def jobs(plan: Plan) -> list[Job]:
 
 
 def _job(plan: Plan, graph: str, protocol: str) -> Job:
-    """Return a long job for the protocols of the first claims.
-
-    Flooding is slow to simulate: its job is the one of figure 4.
-    """
+    """Return a long job; of flooding, which is slow to simulate, the job of figure 4."""
     if protocol == "flooding":
         return plan.job(plan.scatter, graph, protocol)
     if protocol == "master-node":
@@ -179,10 +176,7 @@ def _never_worse(histories: model.ByGraph, n: int) -> Claim:
 
 
 def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
-    """Compare numbers sent.
-
-    A protocol whose simulation ended before 1 % counts as arriving at its end.
-    """
+    """Compare numbers sent; a simulation that ended before 1 % counts as arriving at its end."""
     first, arrived, next_best = [], [], []
     unfinished: dict[str, list[float]] = {}
     for by_protocol in histories.values():
@@ -212,10 +206,7 @@ def _first_for_numbers_sent(histories: model.ByGraph) -> Claim:
 
 
 def draw(plan: Plan, history_of: HistoryOf, _findings: Findings) -> Any:
-    """Draw a panel for each network and order of rows, against numbers sent.
-
-    The axis begins where a master has all rows.
-    """
+    """Draw panels by network and order of rows, from where a master has all rows."""
     figure, axes = layout.make_panels(2, 3, 2.1)
     axes[0, 0].set_xscale("log")
     shuffled, ordered = _histories(plan, history_of)

@@ -138,10 +138,7 @@ class ErrorHistory(NamedTuple):
         return self.units if axis == "units" else self.iterations
 
     def first_below(self, error: float, axis: Against = "iterations") -> float:
-        """Return where the mean error falls below a given one; NaN if nowhere.
-
-        The place is interpolated between checkpoints.
-        """
+        """Return where the mean error falls below a given one, interpolated; NaN if nowhere."""
         at = self.against(axis)
         below = np.flatnonzero(self.error < error)
         if not len(below):

@@ -97,10 +97,7 @@ def select(names: Sequence[str]) -> list[str]:
 def reproduce(
     plan: Plan, names: Sequence[str], folder: Path, run: Run = run_study
 ) -> Iterator[CompletedExperiment]:
-    """Run experiments one after the other.
-
-    Simulations whose results are in the folder are not run again.
-    """
+    """Run experiments one by one, but no simulations whose results are in the folder."""
     for name in names:
         start = time.perf_counter()
         experiment = EXPERIMENTS[name]
@@ -143,10 +140,7 @@ def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, run: Run) -> HistoryOf:
 
 
 def numpy_seconds_per_iteration(plan: Plan) -> float:
-    """Time an iteration of GoSta-sync with numpy.
-
-    All nodes are updated, as in the paper's pseudo-code.
-    """
+    """Time an iteration of GoSta-sync with numpy that updates all nodes, as in the paper."""
     x = plan.scatter.x
     n, rng = len(x), np.random.default_rng(0)
     points, cell = x[:, :-1], x[:, -1]
@@ -201,10 +195,7 @@ def _read_earlier(file: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entry(completed: CompletedExperiment) -> dict[str, Any]:
-    """Return the JSON of an experiment.
-
-    It depends on the settings only, not on where or how fast the experiment was run.
-    """
+    """Return the JSON of an experiment, which does not depend on where or how fast it was run."""
     claims = [
         {
             **claim._asdict(),

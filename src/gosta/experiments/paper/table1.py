@@ -78,10 +78,7 @@ def _network_claims(gaps: Mapping[str, list[float]]) -> list[Claim]:
 
 
 def _data_claims(plan: Plan) -> list[Claim]:
-    """Check the paper's facts about its data, where the plan uses them.
-
-    The paper counts the class as a number of a row.
-    """
+    """Check the paper's facts about its data; it counts the class as a number of a row."""
     claims = []
     for subject in (plan.scatter, plan.auc):
         if subject.data not in DATA_OF_THE_PAPER:
