@@ -327,11 +327,12 @@ class Node(ABC):
 
     def on_mismatch(self, neighbour: str, setting: str, detail: str) -> None:
         contact = self.contacts.get(neighbour)
-        is_new = contact is not None and contact.mismatch != setting
-        if contact and is_new and self._connections.take(neighbour, self.loop.time()):
+        self.counters[f"mismatches: {setting}"] += 1
+        if contact is None or contact.mismatch == setting:
+            return
+        if self._connections.take(neighbour, self.loop.time()):
             contact.mismatch = setting
             self.log("mismatch", neighbour=neighbour, setting=setting, detail=detail)
-        self.counters[f"mismatches: {setting}"] += 1
 
     def on_rejected(self, reason: str, detail: str) -> None:
         self.counters[f"rejected: {reason}"] += 1
