@@ -15,8 +15,8 @@ from engine_runs import advance, estimates
 import gosta
 from gosta import graphs
 from gosta.estimation import placement
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import make_setting
+from gosta.estimation.visitor import MAX_SAMPLE_ROWS
 from gosta.net.deploy import plan
 from gosta.simulation import engines
 from gosta.simulation.engines.compiled.engine import CompiledEngine

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from hostile import Attack, HostileNode, Sent
 
-from gosta.estimation.exchange import Visitor
+from gosta.estimation.visitor import Visitor
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol.messages import (
     Abort,

@@ -12,7 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from virtual_network import HERE, START_TIME, VirtualNetwork
 
-from gosta.estimation.exchange import Visitor
+from gosta.estimation.visitor import Visitor
 from gosta.net.members import Keyring, Member, MemberList
 from gosta.net.node.row_node import RowNode
 from gosta.net.node.source import estimand_of

@@ -61,13 +61,13 @@ from gosta.errors import InputError, NumericalError
 from gosta.estimation.carried import CarriedMeans, VisitorMemory, VisitorMemorySnapshot, means_of
 from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
 from gosta.estimation.growing_tree import GrowingTree, Place, TreeSnapshot
+from gosta.estimation.visitor import MAX_SAMPLE_ROWS, Contribution, Sample, Visitor
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import Start
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import apply_to_rows, as_floats
 
-MAX_SAMPLE_ROWS = 8  # rows in a visitor
 RECENT_HOMES_PER_ROW = 8  # homes kept apart for each row of a node
 # Homes kept apart by a node with several rows: in most networks of tables, all of them.
 MIN_RECENT_HOMES = 512
@@ -76,31 +76,6 @@ MAX_CACHED_NUMBERS = 1 << 21
 MAX_CACHED_VISITORS = 256  # samples of the node's own rows that are cached for the same reason
 # Rows whose kernel values are cached, because a message is checked before it is used.
 MAX_CACHED_PAIRS = 256
-
-Sample = tuple[tuple[float, ...], ...]
-
-
-class Visitor(NamedTuple):
-    """A travelling sample of a node's rows."""
-
-    home: str  # name of the node whose rows they are
-    rows: int  # number of rows at home
-    sample: Sample
-    # Mean over pairs of rows at home, minus the mean of the sample with rows at home.
-    correction: tuple[float, ...]
-    diagonal: tuple[float, ...]  # mean kernel value of rows at home with themselves
-
-
-class Contribution(NamedTuple):
-    """The part of a node in an exchange, as it is sent."""
-
-    # Numbers from the protocol's `tell` for each state; then an offset or carried means.
-    payload: tuple[float, ...]
-    exchanges: int  # number of exchanges of the node so far
-    edge_exchanges: int  # of these, those with this neighbour
-    edge_share: float  # share of this neighbour in the node's exchanges
-    rows: int  # number of rows of the node
-    visitor: Visitor
 
 
 class NodeSnapshot(NamedTuple):

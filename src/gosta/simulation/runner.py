@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from gosta.errors import InputError, NumericalError
 from gosta.estimation.estimand import scale_of
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS
 from gosta.estimation.setting import Setting
 from gosta.estimation.stopping import (
     INTERVAL_RULE,
@@ -28,6 +27,7 @@ from gosta.estimation.stopping import (
     gossip_errors,
     reading_grid,
 )
+from gosta.estimation.visitor import MAX_SAMPLE_ROWS
 from gosta.graphs.tree import tree_share
 from gosta.protocols import CollectingProtocol
 from gosta.runtime import compiler, machine, progress

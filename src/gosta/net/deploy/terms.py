@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS
+from gosta.estimation.visitor import MAX_SAMPLE_ROWS
 from gosta.net import members
 from gosta.net.config import Task, is_for_one_row_each
 from gosta.net.members import MemberList

@@ -20,13 +20,13 @@ from gosta.errors import DataError, NetworkError
 from gosta.estimation.carried import REMEMBERED
 from gosta.estimation.estimand import Estimand, join_estimands
 from gosta.estimation.exchange import (
-    MAX_SAMPLE_ROWS,
     MIN_RECENT_HOMES,
     RECENT_HOMES_PER_ROW,
     Estimator,
     LocalRows,
     first_state,
 )
+from gosta.estimation.visitor import MAX_SAMPLE_ROWS
 from gosta.net.agreements import Agreements, read_agreements
 from gosta.net.config import NodeConfig, Task, is_for_one_row_each, protocol_of_nodes
 from gosta.net.limits import max_kernel_value

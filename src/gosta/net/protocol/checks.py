@@ -7,7 +7,8 @@ from math import inf, isfinite
 
 from gosta.errors import GostaError
 from gosta.estimation.estimand import ROUNDING, kernel_ranges, mean_bounds, payload_bounds
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS, Contribution, Estimator, Visitor
+from gosta.estimation.exchange import Estimator
+from gosta.estimation.visitor import MAX_SAMPLE_ROWS, Contribution, Visitor
 from gosta.net.limits import (
     MAX_CACHED_SEALS,
     MAX_HOMES,

@@ -8,7 +8,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from gosta.estimation.exchange import Contribution, Visitor
+from gosta.estimation.visitor import Contribution, Visitor
 from gosta.net.addresses import NAME_PATTERN
 from gosta.net.limits import (
     MAX_COUNT,

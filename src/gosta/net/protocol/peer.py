@@ -44,7 +44,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from gosta.estimation.exchange import Contribution, Estimator, NodeSnapshot, Visitor
+from gosta.estimation.exchange import Estimator, NodeSnapshot
+from gosta.estimation.visitor import Contribution, Visitor
 from gosta.net.limits import SECONDS_PER_EPOCH, Budget
 from gosta.net.members import Trust
 from gosta.net.protocol import messages as wire

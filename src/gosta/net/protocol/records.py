@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from gosta.estimation.exchange import Contribution
+from gosta.estimation.visitor import Contribution
 from gosta.net.protocol.messages import Announcement, Receipt, Seal, Signed
 from gosta.private.snapshots import Contributed, RowSnapshot
 

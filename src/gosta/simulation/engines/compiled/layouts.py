@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from gosta.estimation import carried
 from gosta.estimation.carried import REMEMBERED
-from gosta.estimation.exchange import MAX_SAMPLE_ROWS, RECENT_HOMES_PER_ROW, max_recent_homes
+from gosta.estimation.exchange import RECENT_HOMES_PER_ROW, max_recent_homes
 from gosta.estimation.setting import Setting
+from gosta.estimation.visitor import MAX_SAMPLE_ROWS
 from gosta.protocols.protocol import COPIES
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats, Integers
