@@ -25,7 +25,7 @@ def is_installed(module: str) -> bool:
 
 
 def require_extra(*extras: str, purpose: str) -> None:
-    """Raise an error that names those of some extras that are not installed; nothing is imported.
+    """Raise an error if some extras are not installed; nothing is imported.
 
     >>> require_extra("sim", "plot", purpose="drawing")
     """

@@ -78,7 +78,7 @@ def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:
 
 
 class Counts(Sketch):
-    """The sums: counts in a table of cells, in one of which every row is counted."""
+    """The sums: counts in a table of cells; each row counts in one cell."""
 
     features_per_row = 1
     are_counts = True
@@ -165,7 +165,7 @@ def fine_bins(bins: int) -> int:
 
 
 def quantile_edges(axis: Axis, totals: Floats, bins: int) -> tuple[float, ...]:
-    """Return edges among those of an axis so that bins hold about equally many rows.
+    """Choose edges of an axis so that bins hold about equally many rows.
 
     Only integers are compared, so that all sites find the same edges, to the last bit.
     """

@@ -136,8 +136,8 @@ class Covariance(Moments):
 class SquaredScatter(PowerSums):
     """Mean squared distance of two rows, 0 in different clusters, from sums of each cluster.
 
-    The sums of a cluster: its count, each scaled column, and the squared length in units of that of
-    the whole range; last, for all clusters, the clipped rows.
+    The sums of a cluster: its count, each scaled column, and the squared length in units of the
+    whole range's; last, for all clusters, the clipped rows.
     """
 
     encode = staticmethod(encode.clustered)

@@ -28,7 +28,8 @@ REACH = 2.2
 MOST_UNDEFINED = 0.1  # share of the draws that give no value
 MOST_BIAS = 4.0  # in standard errors: a correction by more is a guess
 MOST_ERROR = 0.25  # share of the width of the statistic's bounds: the value can be anything
-# Standard error over that of the middle half of the draws: more is a quotient by almost nothing.
+# Standard error, as a multiple of what the middle half of the draws shows: more is a quotient by
+# almost nothing.
 MOST_TAIL = 2.0
 
 

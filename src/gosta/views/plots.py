@@ -117,7 +117,8 @@ def draw_curve(
     may not exist.
     """
     mean = np.where(curve.mean > 0, curve.mean, np.nan)  # 0 has no place on a logarithmic axis
-    every, place = max(1, len(mean) // MARKED), [*MARKERS, curve.protocol].index(curve.protocol)
+    every = max(1, len(mean) // MARKED)
+    place = [*MARKERS, curve.protocol].index(curve.protocol)
     # So that curves that lie on each other show all their markers.
     first = 3 * every * place // len(MARKERS) % every
     (line,) = ax.plot(
@@ -168,7 +169,8 @@ def draw_theory(ax: Any, curve: ErrorCurve, theory: Mapping[str, Floats]) -> Non
 
     A bound may begin far above everything else: the axis is extended only to where it ends.
     """
-    colour, known = COLOURS.get(curve.protocol), ax.get_legend_handles_labels()[1]
+    colour = COLOURS.get(curve.protocol)
+    known = ax.get_legend_handles_labels()[1]
     top = 10 * np.nanmax(curve.mean)
     for kind, values in theory.items():
         ax.plot(curve.x, values, color=colour, linestyle=DASHES[kind], linewidth=1)
