@@ -1,4 +1,4 @@
-"""The command line: real processes where terminals, pipes or signals matter, otherwise in this process."""
+"""The command line: real processes where terminals, pipes or signals matter, otherwise this one."""
 
 from __future__ import annotations
 
@@ -277,7 +277,8 @@ def test_options_of_a_group_stand_together_in_the_help(run) -> None:  # type: ig
 
 def test_missing_matplotlib_is_reported_before_the_simulation(tmp_path: Path) -> None:
     script = (
-        "import sys\nsys.modules['matplotlib'] = None\nsys.argv = ['gosta', 'run', '--iterations', '10000000000']\n"
+        "import sys\nsys.modules['matplotlib'] = None\n"
+        "sys.argv = ['gosta', 'run', '--iterations', '10000000000']\n"
         "from gosta.cli.main import main\nmain()\n"
     )
     done = subprocess.run(
@@ -291,7 +292,8 @@ def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys\nsys.argv = ['gosta', '--help']\nfrom gosta.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'numba', 'scipy', 'sklearn', 'pandas', 'pyarrow', 'pooch'} & set(sys.modules)\n"
+        "names = {'numpy', 'numba', 'scipy', 'sklearn', 'pandas', 'pyarrow', 'pooch'}\n"
+        "heavy = names & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     done = subprocess.run(
@@ -303,7 +305,8 @@ def test_help_imports_nothing_heavy() -> None:
 def test_exact_of_named_data_does_not_import_scikit_learn() -> None:
     script = (
         "import sys, gosta\ngosta.exact('breast-cancer', 'auc')\n"
-        "heavy = {'numba', 'sklearn', 'pandas', 'pyarrow'} & set(sys.modules)\nassert not heavy, heavy\n"
+        "heavy = {'numba', 'sklearn', 'pandas', 'pyarrow'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 
@@ -342,7 +345,7 @@ def test_progress_bar_appears_and_ctrl_c_ends_the_computation() -> None:
 
 @pytest.mark.parametrize("module", ["typer", "gosta.simulation.simulate", "numba"])
 def test_ctrl_c_during_an_import_prints_one_line(module: str, tmp_path: Path) -> None:
-    """Interrupt the process at the moment in which it imports a module, before and within a command."""
+    """Interrupt the process while it imports a module, before and within a command."""
     script = (
         "import os, signal, sys\n"
         "class Finder:\n"
@@ -350,7 +353,8 @@ def test_ctrl_c_during_an_import_prints_one_line(module: str, tmp_path: Path) ->
         f"        if name == {module!r}:\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder())\n"
-        "sys.argv = ['gosta', 'run', 'iris', '-s', 'variance', '--runs', '1', '--iterations', '9', '--plot', 'none']\n"
+        "sys.argv = ['gosta', 'run', 'iris', '-s', 'variance', '--runs', '1', '--iterations', '9', "
+        "'--plot', 'none']\n"
         "from gosta.__main__ import main\nmain()\n"
     )
     done = subprocess.run(

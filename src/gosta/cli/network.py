@@ -1,4 +1,4 @@
-"""``gosta network init``, ``add``, ``remove``, ``certify``, ``sign``...: make and change networks."""
+"""``gosta network init``, ``add``, ``remove``, ``sign`` and others: make and change networks."""
 
 from __future__ import annotations
 

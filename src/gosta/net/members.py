@@ -281,7 +281,8 @@ def check_list(members: MemberList) -> None:
     for member in members.members:
         if member.key in members.revoked:
             raise InputError(
-                f"the key of member {member.name} is revoked; it needs a new one: gosta node request"
+                f"the key of member {member.name} is revoked; it needs a new one: gosta node "
+                "request"
             )
     for text in (text for pair in members.policy.items() for text in pair):
         if not text.isprintable():

@@ -1,4 +1,4 @@
-"""'gosta check': findings about a node's folder, its data and its neighbours, and reports without values."""
+"""'gosta check': findings about a node's folder, data, neighbours; reports without values."""
 
 from __future__ import annotations
 
@@ -217,7 +217,8 @@ def test_the_verdict_is_no_if_anything_is_wrong(net: Path) -> None:
         found = find(check.check(folder), "takes part")
         assert (found.level, found.text) == (
             "error",
-            f"no: correct this first: {name.replace('cert.pem', 'certificate').removesuffix('.toml')}",
+            "no: correct this first: "
+            + name.replace("cert.pem", "certificate").removesuffix(".toml"),
         )
         (folder / name).write_text(old)
     (folder / "policy.toml").write_text("min_sites = 9\n")

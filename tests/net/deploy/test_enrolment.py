@@ -1,4 +1,4 @@
-"""Enrolment without shared secrets: three folders, files that are sent, and what each side refuses."""
+"""Enrolment without shared secrets: three folders, files that are sent, what each side refuses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write_rows(path: Path, count: int) -> Path:
 
 
 class Enrolment:
-    """A coordinator's folder and those of three sites, which share no file but those that are sent."""
+    """The folders of a coordinator and three sites, which share only files that are sent."""
 
     def __init__(self, root: Path, gosta_: Any) -> None:
         self.root, self.gosta, self.port = root, gosta_, ports.free()
@@ -197,8 +197,8 @@ def test_a_new_site_and_a_new_list(enrol: Enrolment) -> None:
     out = enrol.run("node", "accept", enrol.root / "site-b", "--yes")
     assert "new member: site-c" in out
     assert (
-        f"fingerprint of the list: {members.list_fingerprint(read_list(enrol.net / 'members.json').list)};"
-        in out
+        "fingerprint of the list: "
+        f"{members.list_fingerprint(read_list(enrol.net / 'members.json').list)};" in out
     )
     assert check_site(enrol.root / "site-b").serial == 2
     assert not (enrol.root / "site-b" / "proposed.json").exists()
@@ -266,7 +266,10 @@ def test_a_new_key_of_a_site(enrol: Enrolment) -> None:
 
 
 def test_a_site_has_a_policy_of_its_own(enrol: Enrolment) -> None:
-    """A request makes one and joining makes one that is missing; none is replaced, and accepting a list makes none."""
+    """A request makes one, and joining makes one that is missing; none is replaced.
+
+    Accepting a list makes none.
+    """
     enrol.whole()
     policy = enrol.root / "site-a" / "policy.toml"
     assert '\nmodes = ["rows"] ' in policy.read_text()
@@ -303,8 +306,8 @@ def test_sites_of_private_sums_see_bounds_and_budgets(enrol: Enrolment) -> None:
     enrol.join("site-b")
     _, out, _ = enrol.gosta("check", enrol.root / "site-b")
     assert (
-        "declared rows: more than the list allows, 50\n         51 rows\n         ask the coordinator"
-        in out
+        "declared rows: more than the list allows, 50\n"
+        "         51 rows\n         ask the coordinator" in out
     )
     enrol.run("node", "request", enrol.net / "invitation.json", enrol.root / "site-b")
     enrol.sign("site-b")
@@ -694,7 +697,7 @@ def test_a_network_of_an_earlier_version_gets_keys_and_a_list(enrol: Enrolment) 
 
 
 def test_three_sites_exchange_and_replace_everything_while_they_run(enrol: Enrolment) -> None:
-    """The commands of docs/how-to/enrolment.md: three processes; new certificates, authority and key."""
+    """The commands of docs/how-to/enrolment.md: three processes; new certificates and keys."""
     enrol.whole()
     with Processes(*(enrol.root / name for name in SITES)) as running:
 

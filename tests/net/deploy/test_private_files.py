@@ -1,4 +1,4 @@
-"""Networks of private sums: their settings in files, 'gosta network init --private', and errors in both."""
+"""Networks of private sums: settings in files, 'gosta network init --private', errors in both."""
 
 from __future__ import annotations
 
@@ -290,8 +290,8 @@ def test_init_says_what_it_chose(tmp_path: Path, gosta_: Any, table: Path) -> No
     )
     assert code == 0
     assert (
-        "warning          1,025 bins: sites whose policy has the default max_bins = 1024 take no part"
-        in out
+        "warning          1,025 bins: sites whose policy has the default max_bins = 1024 take no "
+        "part" in out
     )
     assert (
         "rounded          outwards, the range of risk, from the data; --range declares others"
@@ -338,8 +338,8 @@ def test_members_are_told_a_bound_of_the_rows_of_a_site(
     if encoded:
         out = gosta_(*INIT, "--data", table, "--nodes", 3, "--deal", "even", "--port", port, net)[1]
         assert (
-            "declares         node-0 at most 100 rows, node-1 at most 100 rows, node-2 at most 100 rows"
-            in out
+            "declares         node-0 at most 100 rows, node-1 at most 100 rows, node-2 at most "
+            "100 rows" in out
         )
         for command in (("certify", net), ("add", net, "--data", table)):
             assert gosta_("network", *command)[0] == 0
@@ -384,7 +384,7 @@ def test_members_are_told_a_bound_of_the_rows_of_a_site(
 def test_rows_in_one_place_are_declared_and_distributed(
     tmp_path: Path, gosta_: Any, table: Path
 ) -> None:
-    """The nodes' layout follows from their node.toml alone, and their sums add up to those of the table."""
+    """The nodes' layout follows from node.toml alone, and their sums are those of the table."""
     more = (
         "--statistic",
         "auc,variance:age",

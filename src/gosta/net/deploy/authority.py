@@ -222,8 +222,8 @@ def rotate(
 ) -> tuple[int, Authority]:
     """Do the next of the three steps that replace the authority.
 
-    Returns its number and the changed authority. `source` is the folder of the new authority, in the
-    first step; by default one is made.
+    Returns its number and the changed authority. `source` is the folder of the new authority, in
+    the first step; by default one is made.
     """
     if not authority.is_here:
         raise InputError(

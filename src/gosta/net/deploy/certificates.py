@@ -224,8 +224,11 @@ def check_certificate(
     if not any(is_issued_by(certificate, signer) for signer in authorities):
         raise InputError(f"the certificate of {name} was not issued by this network's authority")
     if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
-        when = f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
-        raise InputError(f"the certificate of {name} is valid from {when} only; it needs a new one")
+        start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        raise InputError(
+            f"the certificate of {name} is valid from {start:%Y-%m-%d} to {end:%Y-%m-%d} only; it "
+            "needs a new one"
+        )
     extensions = [extension.value for extension in certificate.extensions]
     usages = [value for value in extensions if isinstance(value, x509.ExtendedKeyUsage)]
     if name != COORDINATOR and any(not set(TLS_USAGES) <= set(usage) for usage in usages):
