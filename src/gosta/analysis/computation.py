@@ -10,9 +10,9 @@ and how much these differ beyond chance.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from gosta.statistics.definition import (
 from gosta.statistics.estimate import Estimate
 from gosta.statistics.exact import measure, measure_encoded
 from gosta.statistics.heterogeneity import heterogeneity
-from gosta.statistics.references import Reference, load_statistic, parse_references
+from gosta.statistics.references import load_statistic, parse_references
 from gosta.statistics.triples import Sampling
 
 LEVEL = 0.95  # of intervals of groups and beside brackets, unless another is asked for
@@ -51,12 +51,8 @@ def compute(
     sampling: Sampling | None = None,
 ) -> list[Estimate]:
     """Compute statistics over selected columns; with `by`, over groups of rows too."""
-    wanted = [
-        one
-        for given in statistics
-        for one in (parse_references(given) if isinstance(given, str) else [find(given)])
-    ]
-    if not wanted:
+    items = [item for given in statistics for item in _items(given)]
+    if not items:
         raise InputError("statistic is empty: name at least one, such as auc")
     if by is not None:
         data, interval = data.with_sites(by, exclude=True), interval or LEVEL
@@ -64,30 +60,33 @@ def compute(
         if 2 * count > len(data):
             what = f"by = {data.by!r} has {count} different values in {len(data)} rows"
             raise InputError(what, remedy="choose a column that names groups")
-    found = [(one, _find(one)) for one in wanted]
-    given, known = dict(options or {}), {name for _, one in found for name in _options(one)}
-    for name in given:
+    given_options = dict(options or {})
+    known = {name for item in items for name in _options(item.statistic)}
+    for name in given_options:
         if name not in known:
-            raise unknown(
-                f"option of {', '.join(_title(one) for one in wanted)}", name, sorted(known)
-            )
+            titles = ", ".join(item.title for item in items)
+            raise unknown(f"option of {titles}", name, sorted(known))
     return [
-        _compute(one, statistic, data, normalisation, interval, given, sampling)
-        for one, statistic in found
+        _compute(item, data, normalisation, interval, given_options, sampling) for item in items
     ]
 
 
-def _title(wanted: Reference | Statistic) -> str:
-    return wanted.title if isinstance(wanted, Reference) else wanted.name
+class _Item(NamedTuple):
+    """A statistic that was asked for."""
+
+    title: str  # as it was written
+    columns: tuple[str, ...]  # empty: those selected for all statistics
+    statistic: Statistic | str  # the name of one that is a function of sums only
 
 
-def _find(wanted: Reference | Statistic) -> Statistic | str:
-    """Return a pairwise statistic, or the name of one that is a function of sums only."""
-    if isinstance(wanted, Statistic):
-        return wanted
-    if wanted.name in SKETCHES and wanted.name not in STATISTICS:
-        return wanted.name
-    return load_statistic(wanted.name)
+def _items(given: str | Statistic) -> Iterator[_Item]:
+    """Yield the statistics that a text names, or the one that is given."""
+    if not isinstance(given, str):
+        yield _Item(find(given).name, (), given)
+        return
+    for title, name, columns in parse_references(given):
+        is_sum = name in SKETCHES and name not in STATISTICS
+        yield _Item(title, columns, name if is_sum else load_statistic(name))
 
 
 def _options(statistic: Statistic | str) -> set[str]:
@@ -97,17 +96,16 @@ def _options(statistic: Statistic | str) -> set[str]:
 
 
 def _compute(
-    wanted: Reference | Statistic,
-    statistic: Statistic | str,
+    item: _Item,
     data: Data,
     normalisation: Normalisation | None,
     interval: float | None,
     options: dict[str, Any],
     sampling: Sampling | None,
 ) -> Estimate:
-    title = _title(wanted)
+    title, columns, statistic = item
     own = {name: value for name, value in options.items() if name in _options(statistic)}
-    data = data.select(wanted.columns or None if isinstance(wanted, Reference) else None)
+    data = data.select(columns or None)
     start = time.perf_counter()
     with naming(title):
         if isinstance(statistic, Statistic) and data.weights is not None:

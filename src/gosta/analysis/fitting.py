@@ -60,17 +60,17 @@ class Choice(NamedTuple):
 def fitting(data: Data) -> list[Fit]:
     """Return all statistics, those that fit the data first."""
     roles = _roles(data)
-    found = []
+    fits = []
     for name in dict.fromkeys([*STATISTICS, *SKETCHES]):
-        made: Any = STATISTICS.get(name) or SKETCHES[name]
-        if not made.encode.__module__.startswith("gosta."):
+        statistic: Any = STATISTICS.get(name) or SKETCHES[name]
+        if not statistic.encode.__module__.startswith("gosta."):
             continue
-        found.append(_fit(data, name, str(made.summary), made.encode, roles))
-    return sorted(found, key=lambda one: bool(one.reason))
+        fits.append(_fit(data, name, str(statistic.summary), statistic.encode, roles))
+    return sorted(fits, key=lambda fit: bool(fit.reason))
 
 
 def _fit(data: Data, name: str, summary: str, encode: Callable[..., Any], roles: Roles) -> Fit:
-    wish, choices = CHOICES.get(encode.__name__, ("columns that are not known", _none))
+    needs, choices = CHOICES.get(encode.__name__, ("columns that are not known", _none))
     reason = ""
     for choice in choices(roles):
         for drop in (False, True):
@@ -90,7 +90,7 @@ def _fit(data: Data, name: str, summary: str, encode: Callable[..., Any], roles:
             )
     if len(data) < 2:
         return Fit(name, summary, [], "needs two rows; the data has one")
-    return Fit(name, summary, [], reason or f"needs {wish}")
+    return Fit(name, summary, [], reason or f"needs {needs}")
 
 
 def _try(data: Data, name: str) -> None:

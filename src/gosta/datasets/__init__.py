@@ -80,10 +80,8 @@ def load(
     >>> load([[1, 2], [3, 4], [5, 6]]).to_floats(["1"]).tolist()
     [[2.0], [4.0], [6.0]]
     """
-    n, given = (
-        None if n is None else _integer("n", n, 1),
-        files.Format(sep, decimal, encoding, header, sheet).check(),
-    )
+    n = None if n is None else _integer("n", n, 1)
+    file_format = files.Format(sep, decimal, encoding, header, sheet).check()
     entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):
         able = ", ".join(name for name, e in DATASETS.items() if e.takes == "path")
@@ -101,13 +99,13 @@ def load(
             raise DataError(f"no such file: {path}")
         data = entry.make() if path is None else entry.make(Path(path))
     elif _are_paths(source):
-        data = _from_files(source, given)
-        given = files.DEFAULT
+        data = _from_files(source, file_format)
+        file_format = files.DEFAULT
     else:
         data = _from_memory(source)
-    for name in given.options():
+    for name in file_format.options():
         raise InputError(
-            f"{name} = {getattr(given, name)!r} is for files, not for {_called(source)}; leave it "
+            f"{name} = {getattr(file_format, name)!r} is for files, not for {_called(source)}; leave it "
             "out"
         )
     return data if n is None else data.head(n)
@@ -122,10 +120,10 @@ def _are_paths(source: object) -> bool:
     )
 
 
-def _from_files(source: Any, given: files.Format) -> Data:
+def _from_files(source: Any, file_format: files.Format) -> Data:
     """Read a file, a folder, several files, or the standard input."""
     if source == "-":
-        return _from_standard_input(given)
+        return _from_standard_input(file_format)
     if source == "":  # an unset variable of a shell; as a path, the current folder
         raise InputError(
             "the name of the data is empty; give a file, a folder (. is the current one) or a "
@@ -143,7 +141,7 @@ def _from_files(source: Any, given: files.Format) -> Data:
         elif isinstance(source, str) and not path.suffix and not path.exists():
             raise unknown("data set or file", source, DATASETS)
         elif not path.is_dir():
-            return _from_table(name, files.read(path, given))
+            return _from_table(name, files.read(path, file_format))
         else:
             paths = sorted(
                 p
@@ -155,8 +153,8 @@ def _from_files(source: Any, given: files.Format) -> Data:
                     f"the folder {name} has no file that can be read: {', '.join(files.READERS)}"
                 )
     if len(paths) == 1:
-        return _from_table(str(paths[0]), files.read(paths[0], given))
-    parts = [_from_table(str(path), files.read(path, given)) for path in paths]
+        return _from_table(str(paths[0]), files.read(paths[0], file_format))
+    parts = [_from_table(str(path), files.read(path, file_format)) for path in paths]
     columns = concatenate([(part.name, part.columns) for part in parts], name)
     origin = next(
         free
@@ -177,7 +175,7 @@ def _from_files(source: Any, given: files.Format) -> Data:
     )
 
 
-def _from_standard_input(given: files.Format) -> Data:
+def _from_standard_input(file_format: files.Format) -> Data:
     """Read the standard input, in the format of its first bytes: text is CSV or JSON lines."""
     name = "the standard input"
     if sys.stdin is None or sys.stdin.isatty():
@@ -194,7 +192,7 @@ def _from_standard_input(given: files.Format) -> Data:
         suffix = next((suffix for sign, suffix in SIGNS.items() if begin.startswith(sign)), ".csv")
         copy = copy.rename(copy.with_suffix(suffix))
         try:
-            return _from_table(name, files.read(copy, given))
+            return _from_table(name, files.read(copy, file_format))
         except GostaError as error:
             raise type(error)(str(error).replace(str(copy), name)) from None
 

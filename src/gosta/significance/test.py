@@ -108,7 +108,7 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
         )
     if settings.seed < 0:
         raise InputError(f"seed = {settings.seed!r} must not be negative")
-    found = find_test(statistic)
+    chosen_test = find_test(statistic)
     if statistic in STATISTICS:
         # an unknown option is reported before the data are encoded
         find(statistic).options_by_part(settings.options)
@@ -118,7 +118,7 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
             f"by = {by!r}: groups of rows are compared by {groups} only; name classes with label"
         )
     table, log = (data if by is None else data.with_sites(by, exclude=True)).logged()
-    result = found(table, settings, statistic)
+    result = chosen_test(table, settings, statistic)
     assumed = assumptions.collect(table, log, None, settings.options, result.n)
     has_direction = (
         statistic in assumptions.ORDERED_BY_POSITIVE or settings.alternative != "two-sided"

@@ -367,8 +367,8 @@ class Layout:
             if not part.sketch.is_plausible(t, tolerance * terms):
                 return False
             counts.setdefault(stratum, []).append((part.sketch.count(t), part.sketch.size * terms))
-        for found in counts.values():
-            rows, terms_of = np.array(found).T
+        for counted in counts.values():
+            rows, terms_of = np.array(counted).T
             error = tolerance * 2 * np.sqrt(terms_of.max())
             if np.ptp(rows) > 0.5 + error or rows.max() > most_rows + error:
                 return False
@@ -415,7 +415,7 @@ class Layout:
         per_row = f"{self.features_per_row}" + f", then {final.features_per_row}" * (
             self.rows is not None
         )
-        found = {
+        lines = {
             "statistics": ", ".join(dict.fromkeys(part.title for part in final.parts)),
             "rounds": f"two: the first one finds edges of bins of {', '.join(first)}"
             * (self.rows is not None),
@@ -432,7 +432,7 @@ class Layout:
             "numbers": f"{self.numbers}; a row adds to {per_row} of them",
             "layout": self.fingerprint,
         }
-        return {name: text for name, text in found.items() if text}
+        return {name: text for name, text in lines.items() if text}
 
 
 def _digest(content: object) -> str:

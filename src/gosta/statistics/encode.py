@@ -308,7 +308,9 @@ def weighted_survival(data: Data, horizon: float = np.inf) -> Floats:
     ends, place = np.unique(times, return_inverse=True)
     place = place.reshape(-1)
     counts = _weights(data, x)
-    observed, censored = (np.bincount(place[of], counts[of], len(ends)) for of in (events, ~events))
+    observed, censored = (
+        np.bincount(place[rows], counts[rows], len(ends)) for rows in (events, ~events)
+    )
     at_risk = np.cumsum((observed + censored)[::-1])[::-1] - observed
     uncensored = np.cumprod(
         1 - np.divide(censored, at_risk, out=np.zeros(len(ends)), where=censored > 0)

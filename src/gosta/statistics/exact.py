@@ -50,21 +50,21 @@ def measure(
     sampling: Sampling | None = None,
 ) -> Estimate:
     """Compute a statistic over data whose columns are selected, and report what was used."""
-    found = find(statistic)
-    norm = normalisation or found.normalisation
+    chosen = find(statistic)
+    norm = normalisation or chosen.normalisation
     if norm not in ("U", "V"):
         raise InputError(
             f"normalisation = {norm!r} must be 'U' (pairs of different rows) or 'V' (all pairs)"
         )
-    found.options_by_part(options)  # reports wrong ones before the data are read
-    encoded = found.encode_complete_rows(data, options)
+    chosen.options_by_part(options)  # reports wrong ones before the data are read
+    encoded = chosen.encode_complete_rows(data, options)
     n = len(encoded.x)
-    estimate = measure_encoded(found, encoded.x, norm, interval, options, sampling)
-    assumed = assumptions.collect(data, encoded, found, options, n)
-    tuples = f"{comb(n, found.degree):,} {found.tuples}"
+    estimate = measure_encoded(chosen, encoded.x, norm, interval, options, sampling)
+    assumed = assumptions.collect(data, encoded, chosen, options, n)
+    tuples = f"{comb(n, chosen.degree):,} {chosen.tuples}"
     columns = [name for name in encoded.columns if name != data.weights]
     return estimate._replace(
-        statistic=found.name,
+        statistic=chosen.name,
         data=data.name,
         n=n,
         columns=tuple(sorted(columns, key=lambda name: name == data.label)),
@@ -73,7 +73,7 @@ def measure(
         weights=data.weights,
         tuples=tuples if sampling is None else f"{sampling.size:,} of {tuples}",
         assumed=assumed,
-        warnings=assumptions.doubts(data, found, assumed, estimate.value),
+        warnings=assumptions.doubts(data, chosen, assumed, estimate.value),
     )
 
 
@@ -159,8 +159,8 @@ def _sampled_value(
         )
     kernel_options, final_options = options["kernel"], options.get("final", {})
     statistic = without_weights(statistic, x, kernel_options)
-    found, n = triples.draw(statistic, x, kernel_options, sampling), len(x)
-    means = np.array([part.mean() for part in found.values.T])[None]
+    sample, n = triples.draw(statistic, x, kernel_options, sampling), len(x)
+    means = np.array([part.mean() for part in sample.values.T])[None]
     value = require_finite(
         statistic, means, final_values(statistic, means, final_options, len(x))[0]
     )
@@ -169,12 +169,12 @@ def _sampled_value(
             f"{statistic.name} has several values", remedy="a sample gives the error of one"
         )
     psi = (
-        found.values
+        sample.values
         @ gradients(lambda m: final_values(statistic, m, final_options, len(x)), means)[0, 0]
     )
     variance = float(psi.var(ddof=1)) / sampling.size
     if level is not None:
-        variance += 9 * triples.variance_of_rows(psi, found.rows, n) / n
+        variance += 9 * triples.variance_of_rows(psi, sample.rows, n) / n
     spread = Spread(
         np.array([np.sqrt(variance)]), np.array([n - 1.0 if level else np.inf]), np.array([n / 3])
     )
@@ -196,8 +196,8 @@ def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float |
     rows, weights = (x[:, :-1], x[:, -1]) if statistic.weights else (x, None)
     with np.errstate(over="ignore", invalid="ignore"):
         require_finite(statistic, np.ptp(rows, axis=0), np.zeros(1))  # differences of rows
-        found = statistic.median(rows, weights, norm == "V")
-        value = found.median if found.total > 0 else np.nan
+        pair_values = statistic.median(rows, weights, norm == "V")
+        value = pair_values.median if pair_values.total > 0 else np.nan
     require_finite(statistic, np.zeros(1), np.array([value]))
     if level is None:
         return Estimate(value)
@@ -206,8 +206,8 @@ def _median(statistic: Statistic, x: Floats, norm: Normalisation, level: float |
             f"{statistic.name} has no interval: it depends on the number of rows, which weights "
             "are not"
         )
-    low, high = found.ends(level)
-    if low == high and found.quantile(1) == found.quantile(found.total):
+    low, high = pair_values.ends(level)
+    if low == high and pair_values.quantile(1) == pair_values.quantile(pair_values.total):
         raise NumericalError(f"{statistic.name} has no interval here: {ALIKE}")
     return Estimate(value, low, high, np.nan, level)
 

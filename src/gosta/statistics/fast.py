@@ -263,8 +263,8 @@ def _wins(x: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """Count rows of the other class that each row is ordered correctly against, and all of them."""
     plus, group = x[:, 1] > 0, _ranks(x[:, 0]).dense
     plus_in, minus_in = (
-        np.bincount(group[of], None if weights is None else weights[of], group.max() + 1)
-        for of in (plus, ~plus)
+        np.bincount(group[rows], None if weights is None else weights[rows], group.max() + 1)
+        for rows in (plus, ~plus)
     )
     plus_above = plus_in.sum() - np.cumsum(plus_in) + 0.5 * plus_in
     minus_below = np.cumsum(minus_in) - 0.5 * minus_in

@@ -172,12 +172,12 @@ def _growing_reach(quantile: Floats, value: Floats) -> Floats:
 
 
 def _student_quantiles(level: float, degrees: Floats) -> Floats:
-    found, places = np.unique(degrees, return_inverse=True)
+    distinct, places = np.unique(degrees, return_inverse=True)
     if (
-        len(found) > 1
+        len(distinct) > 1
     ):  # of many nodes: three digits are enough, and most quantiles are known already
-        found = np.array([float(f"{one:.3g}") for one in found.tolist()])
-    quantiles = np.array([_student_quantile(level, one) for one in found.tolist()])
+        distinct = np.array([float(f"{number:.3g}") for number in distinct.tolist()])
+    quantiles = np.array([_student_quantile(level, number) for number in distinct.tolist()])
     return np.asarray(quantiles[places.reshape(degrees.shape)])
 
 
@@ -334,23 +334,23 @@ def is_heavy(statistic: Statistic, width: int) -> bool:
 
 def _products(statistic: Statistic, width: int) -> list[tuple[int, ...]]:
     """Return which row means are multiplied: each two, for two samples with the indicator too."""
-    found = list(combinations_with_replacement(range(width), 2))
+    products = list(combinations_with_replacement(range(width), 2))
     both = statistic.both_first
     if (
         both is not None
     ):  # the value does not depend on an indicator that was added, the last of the kernel values
-        found += [
+        products += [
             tuple(sorted((both, *pair)))  # type: ignore[misc]
-            for pair in found
+            for pair in products
             if both < width - 1 or both not in pair
         ]
     if is_heavy(statistic, width):
-        found += [
+        products += [
             chosen  # type: ignore[misc]
             for degree in (3, 4)
             for chosen in combinations_with_replacement(range(width), degree)
         ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(products))
 
 
 def product_degree(statistic: Statistic, width: int) -> int:

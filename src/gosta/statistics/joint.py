@@ -62,34 +62,36 @@ def choose(statistics: Chosen, folder: Path | None = None) -> tuple[Member, ...]
     >>> [(one.statistic.name, one.columns) for one in choose("auc,kendall-tau:age+risk")]
     [('auc', ()), ('kendall-tau', ('age', 'risk'))]
     """
-    given = [statistics] if isinstance(statistics, str | Statistic) else statistics
-    if not isinstance(given, list | tuple):
-        find(given)  # type: ignore[arg-type]  # raises an error
-    found: list[Member] = []
-    for one in given:
-        if isinstance(one, str):
-            wanted = [(each, load_statistic(each.name, folder)) for each in parse_references(one)]
-            found += [Member(each.title, statistic, each.columns) for each, statistic in wanted]
+    items = [statistics] if isinstance(statistics, str | Statistic) else statistics
+    if not isinstance(items, list | tuple):
+        find(items)  # type: ignore[arg-type]  # raises an error
+    members: list[Member] = []
+    for item in items:
+        if isinstance(item, str):
+            members += [
+                Member(named.title, load_statistic(named.name, folder), named.columns)
+                for named in parse_references(item)
+            ]
         else:
-            found.append(Member(find(one).name, one))
-    if not found:
+            members.append(Member(find(item).name, item))
+    if not members:
         raise InputError("statistic is empty: name at least one, such as auc")
-    titles = [one.title for one in found]
+    titles = [member.title for member in members]
     for title in titles:
         if titles.count(title) > 1:
             raise InputError(
                 f"statistic = {','.join(titles)!r} names {title} twice", remedy="name it once"
             )
-    for member in found if len(found) > 1 else ():
+    for member in members if len(members) > 1 else ():
         member.statistic.require_mean()
         if member.statistic.is_per_row:
             raise InputError(f"{member.title} has a value for each row", remedy="estimate it alone")
-    return tuple(found)
+    return tuple(members)
 
 
 def name_of(members: Sequence[Member]) -> str:
     """Return the name of statistics together: their titles."""
-    return ",".join(one.title for one in members)
+    return ",".join(member.title for member in members)
 
 
 def check_options(members: Sequence[Member], options: Options) -> None:
@@ -121,22 +123,24 @@ def encode(members: Sequence[Member], data: Data, options: Options) -> JointRows
     check_options(members, options)
     first = _first_alike(members)
     chosen = [(member, _table(member, data)) for k, member in enumerate(members) if first[k] == k]
-    found = [_encode(member, table, options) for member, table in chosen]
-    kept = np.logical_and.reduce([complete for _, complete in found])
-    if any((complete != kept).any() for _, complete in found):
+    encoded = [_encode(member, table, options) for member, table in chosen]
+    kept = np.logical_and.reduce([complete for _, complete in encoded])
+    if any((complete != kept).any() for _, complete in encoded):
         if not kept.any():
             raise InputError(
                 f"{name_of(members)}: no row of {data.name} is complete for all statistics"
             )
-        found = [_encode(member, table.take(kept), options) for member, table in chosen]
-    for (member, _), (x, _) in zip(chosen, found, strict=True):
+        encoded = [_encode(member, table.take(kept), options) for member, table in chosen]
+    for (member, _), (x, _) in zip(chosen, encoded, strict=True):
         if len(members) > 1 and len(x) != kept.sum():
             wrong = (
                 f"encode returns {len(x)} rows of {kept.sum()}, so that they cannot be put beside "
                 "others"
             )
             raise InputError(f"{wrong}", statistic=member.title)
-    return JointRows(np.hstack([x for x, _ in found]), kept, tuple(x.shape[1] for x, _ in found))
+    return JointRows(
+        np.hstack([x for x, _ in encoded]), kept, tuple(x.shape[1] for x, _ in encoded)
+    )
 
 
 def _table(member: Member, data: Data) -> Data:
@@ -151,7 +155,9 @@ def _encode(member: Member, data: Data, options: Options) -> tuple[Floats, Boole
 
 def _first_alike(members: Sequence[Member]) -> list[int]:
     """Return for each statistic the first that encodes the same columns by the same function."""
-    keys = [(one.statistic.encode, one.columns, one.statistic.weights) for one in members]
+    keys = [
+        (member.statistic.encode, member.columns, member.statistic.weights) for member in members
+    ]
     return [keys.index(key) for key in keys]
 
 
@@ -233,17 +239,22 @@ class JointStatistic(Statistic):
 def join(parts: Sequence[Part], are_tuples: Sequence[bool], options: Options) -> JointStatistic:
     """Return several statistics as one; `are_tuples` says which kernels return a tuple."""
     statistics = [part.statistic for part in parts]
-    of_kernels = [one.options_by_part(one.own_options(options))["kernel"] for one in statistics]
+    options_of_kernels = [
+        statistic.options_by_part(statistic.own_options(options))["kernel"]
+        for statistic in statistics
+    ]
     calls = []
-    for k, (part, own, is_tuple) in enumerate(zip(parts, of_kernels, are_tuples, strict=True)):
+    for k, (part, names, is_tuple) in enumerate(
+        zip(parts, options_of_kernels, are_tuples, strict=True)
+    ):
         cut = f"[{part.numbers.start}:{part.numbers.stop}]"
-        call = f"f{k}(x{cut}, y{cut}{''.join(f', {name}' for name in own)})"
+        call = f"f{k}(x{cut}, y{cut}{''.join(f', {name}' for name in names)})"
         calls.append(call if is_tuple else f"({call},)")
-    defaults = {name: value for own in of_kernels for name, value in own.items()}
+    defaults = {name: value for names in options_of_kernels for name, value in names.items()}
     parameters = "x, y" + "".join(f", {name}={default!r}" for name, default in defaults.items())
-    kernel = _concatenate([one.kernel for one in statistics], parameters, calls)
+    kernel = _concatenate([statistic.kernel for statistic in statistics], parameters, calls)
     name = ",".join(part.title for part in parts)
-    made = JointStatistic(
+    joint = JointStatistic(
         name,
         f"{len(parts)} statistics of the same rows.",
         kernel,
@@ -251,7 +262,7 @@ def join(parts: Sequence[Part], are_tuples: Sequence[bool], options: Options) ->
         moments=_join_moments(parts),
         parts=tuple(parts),
     )
-    return replace(made, local=with_locals(made, statistics).local)
+    return replace(joint, local=with_locals(joint, statistics).local)
 
 
 def with_locals(joint: JointStatistic, statistics: Sequence[Statistic]) -> JointStatistic:
@@ -261,21 +272,26 @@ def with_locals(joint: JointStatistic, statistics: Sequence[Statistic]) -> Joint
     over all pairs.
     """
     widths = [part.kernel.stop - part.kernel.start for part in joint.parts]
-    has_local = any(one.local is not None for one in statistics)
+    has_local = any(statistic.local is not None for statistic in statistics)
     if has_local:
         pairs = zip(statistics, widths, strict=True)
         statistics = [
-            one if one.local is not None else replace(one, local=_identity(k)) for one, k in pairs
+            statistic if statistic.local is not None else replace(statistic, local=_identity(k))
+            for statistic, k in pairs
         ]
     parts, calls, start = [], [], 0
-    for k, (part, one, width) in enumerate(zip(joint.parts, statistics, widths, strict=True)):
-        count = width if one.local is None else len(as_tuple(one.local((1.0,) * width)))
-        parts.append(part._replace(statistic=one, means=slice(start, start + count)))
+    for k, (part, statistic, width) in enumerate(zip(joint.parts, statistics, widths, strict=True)):
+        count = width if statistic.local is None else len(as_tuple(statistic.local((1.0,) * width)))
+        parts.append(part._replace(statistic=statistic, means=slice(start, start + count)))
         calls.append(
             f"f{k}(({', '.join(f'h[{c}]' for c in range(part.kernel.start, part.kernel.stop))},))"
         )
         start += count
-    local = _concatenate([one.local for one in statistics], "h", calls) if has_local else None
+    local = (
+        _concatenate([statistic.local for statistic in statistics], "h", calls)
+        if has_local
+        else None
+    )
     return replace(joint, parts=tuple(parts), local=local)
 
 

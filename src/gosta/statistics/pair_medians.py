@@ -167,12 +167,12 @@ def _sorted(values: Floats, weights: Floats | None) -> tuple[Callable[[float], f
 def _bisected(below: Callable[[float], float], scale: float) -> Callable[[float], float]:
     """Return a function from ranks to values, which bisects from ± scale on."""
 
-    found: dict[float, tuple[float, float]] = {}  # quantiles, and the ranks that each is of
+    known: dict[float, tuple[float, float]] = {}  # quantiles, and the ranks that each is of
 
     def quantile(rank: float) -> float:
         if scale == 0:
             return 0.0  # all rows are alike
-        for value, (least, most) in found.items():
+        for value, (least, most) in known.items():
             if least < rank <= most:
                 return value
         low, high = -scale, scale
@@ -186,7 +186,7 @@ def _bisected(below: Callable[[float], float], scale: float) -> Callable[[float]
                 low, high = (low, middle) if below(middle) >= rank else (middle, high)
                 advance(1)
         value = 0.0 if abs(high) <= PRECISION * scale else high
-        found[value] = below(low), below(high)
+        known[value] = below(low), below(high)
         return value
 
     return quantile

@@ -239,15 +239,17 @@ def _compare_with_python(
     plain = np.array(
         [as_floats(statistic.kernel(x[i].tolist(), x[j].tolist(), **options)) for i, j in pairs]
     )
-    found = call_kernel(
+    results = call_kernel(
         statistic, lambda: np.array([compiled(np.ascontiguousarray(x[pair])) for pair in pairs])
     )
     largest = np.abs(plain[np.isfinite(plain)]).max(initial=0.0)
-    differs = ~np.isclose(found, plain, rtol=1e-9, atol=1e-12 * largest, equal_nan=True).all(axis=1)
+    differs = ~np.isclose(results, plain, rtol=1e-9, atol=1e-12 * largest, equal_nan=True).all(
+        axis=1
+    )
     if differs.any():
         (i, j), one, other = (
             pairs[differs.argmax()],
-            found[differs.argmax()],
+            results[differs.argmax()],
             plain[differs.argmax()],
         )
         raise InputError(

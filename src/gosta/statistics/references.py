@@ -41,15 +41,15 @@ def parse_references(texts: str | Sequence[str]) -> list[Reference]:
     >>> parse_references("mine.py:gap:age")
     [Reference(title='mine.py:gap:age', name='mine.py:gap', columns=('age',))]
     """
-    given = [texts] if isinstance(texts, str) else texts
-    titles = [title.strip() for text in given for title in text.split(",")]
-    found = [_parse_one(title) for title in titles if title]
-    if not found:
+    items = [texts] if isinstance(texts, str) else texts
+    titles = [title.strip() for text in items for title in text.split(",")]
+    references = [_parse_one(title) for title in titles if title]
+    if not references:
         raise InputError("statistic is empty: name at least one, such as auc")
     for title in titles:
         if not title:
-            raise InputError(f"statistic = {','.join(given)!r} has a comma too many")
-    return found
+            raise InputError(f"statistic = {','.join(items)!r} has a comma too many")
+    return references
 
 
 def _parse_one(title: str) -> Reference:
