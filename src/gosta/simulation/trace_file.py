@@ -244,7 +244,8 @@ def _read_estimand(fields: dict[str, Any], x: NDArray[Any], data: str) -> tuple[
     try:
         members = choose(name)
         estimand = join_estimands(members, fields["row_widths"], x, options, data)
-        estimand = estimand.with_interval(level)
+        # As `with_interval`, whose checks take means over all pairs of rows.
+        estimand = replace(estimand, level=level)
     except InputError:
         reason = (
             f"the statistic {name!r} of this trace is not built in; import its file first, "
