@@ -53,13 +53,15 @@ def history_of(log: Sequence[LogEntry]) -> list[Past]:
     What belongs to an epoch has the time of the first of them only: it is one release. What was
     sent before with the same noise is no other contribution.
     """
-    found, paid, epochs = [], set[str](), set[tuple[int, str]]()
+    history = list[Past]()
+    paid = set[str]()  # noise that was sent before
+    epochs = set[tuple[int, str]]()
     for entry in log:
         is_new = entry.event == "contribution" and (entry.law == "none" or entry.noise not in paid)
         if is_new or entry.event == "opening":
             spent = Spent(entry.law, entry.epsilon, entry.delta, entry.rows_per_person)
             time = -inf if entry.epoch_id in epochs else entry.time
-            found.append(Past(time, None if entry.law == "none" else spent))
+            history.append(Past(time, None if entry.law == "none" else spent))
             paid.add(entry.noise)
             epochs.add(entry.epoch_id)
-    return found
+    return history

@@ -86,23 +86,23 @@ def pair_masks(
     beacon
         What the partners of more than 51 participants follow from.
     """
-    chosen, found = partners(keys, name, beacon), {}
-    for partner, secret in zip(
-        chosen, _secrets(key, [keys[partner] for partner in chosen]), strict=True
-    ):
+    chosen = partners(keys, name, beacon)
+    secrets = _secrets(key, [keys[partner] for partner in chosen])
+    masks = {}
+    for partner, secret in zip(chosen, secrets, strict=True):
         pair = min(name, partner), max(name, partner)
         stream = _stream(size, secret, _joined(context, *pair))
-        found[partner] = stream if name == pair[0] else np.uint64(0) - stream
-    return found
+        masks[partner] = stream if name == pair[0] else np.uint64(0) - stream
+    return masks
 
 
 def mask(
     size: int, name: str, key: bytes, keys: Mapping[str, bytes], context: bytes, beacon: bytes = b""
 ) -> Words:
     """Return what a site adds to its vector for all partners together; see `pair_masks`."""
-    found = pair_masks(size, name, key, keys, context, beacon)
+    masks = pair_masks(size, name, key, keys, context, beacon)
     total = np.zeros(size, dtype=np.uint64)
-    for stream in found.values():
+    for stream in masks.values():
         total += stream
     return total
 

@@ -89,25 +89,23 @@ def block_digests(layout: Layout, rows: RowSnapshot, key: bytes) -> dict[str, by
     Of a first round, which only finds edges, these are also the features in bins of equal width:
     whatever edges are found, what is in none of them shows there.
     """
-    found = {}
-    for name, features in (
-        pair for part in {layout, layout.final} for pair in part.block_features(rows.x)
-    ):
-        digests = [
-            _digest(row.tobytes(), key) for row in np.ascontiguousarray(features, dtype="<i8")
-        ]
-        found[name + ROWS] = b"".join(sorted(digests))
+    blocks = {}
+    layouts = {layout, layout.final}
+    for name, features in (block for one in layouts for block in one.block_features(rows.x)):
+        numbers = np.ascontiguousarray(features, dtype="<i8")
+        digests = [_digest(row.tobytes(), key) for row in numbers]
+        blocks[name + ROWS] = b"".join(sorted(digests))
         if rows.people is not None:
-            found[name + PEOPLE] = b"".join(sorted(_of_people(digests, rows.people, key)))
-    return found
+            blocks[name + PEOPLE] = b"".join(sorted(_of_people(digests, rows.people, key)))
+    return blocks
 
 
 def _of_people(digests: Sequence[bytes], people: Sequence[str], key: bytes) -> Iterator[bytes]:
     """Yield a digest of all rows of each person: a new pseudonym is no change."""
-    own: dict[str, list[bytes]] = {}
+    by_person: dict[str, list[bytes]] = {}
     for person, digest in zip(people, digests, strict=True):
-        own.setdefault(person, []).append(digest)
-    return (_digest(b"".join(sorted(of_person)), key) for of_person in own.values())
+        by_person.setdefault(person, []).append(digest)
+    return (_digest(b"".join(sorted(rows)), key) for rows in by_person.values())
 
 
 def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contributed, ...]:
@@ -116,13 +114,11 @@ def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contribu
     Whoever moves the edges that are found, so that every second round is another one, makes no
     first round forgotten.
     """
-    found = [*(contributed for contributed in earlier if contributed != new), new]
-    rounds = [
-        [contributed for contributed in found if bool(contributed.first_total) == is_second]
-        for is_second in (False, True)
-    ]
-    kept = [contributed for of_round in rounds for contributed in of_round[-MAX_CONTRIBUTED:]]
-    return tuple(contributed for contributed in found if contributed in kept)
+    known = [*(contributed for contributed in earlier if contributed != new), new]
+    firsts = [contributed for contributed in known if not contributed.first_total]
+    seconds = [contributed for contributed in known if contributed.first_total]
+    kept = firsts[-MAX_CONTRIBUTED:] + seconds[-MAX_CONTRIBUTED:]
+    return tuple(contributed for contributed in known if contributed in kept)
 
 
 def count_changes(old: bytes, new: bytes) -> int:

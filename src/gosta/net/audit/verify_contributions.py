@@ -1,23 +1,27 @@
-"""Checking what the participants of a release of private sums said."""
+"""Checking what the participants of a release of private sums said, and what their logs tell."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from gosta.net.audit import recompute
 from gosta.net.audit.findings import Problems
 from gosta.net.audit.recompute import Release
-from gosta.net.protocol import statements
+from gosta.net.protocol import site, statements
+from gosta.net.protocol.messages import Announcement
 from gosta.net.protocol.statements import Commit, Join, Part, Refusal, Roster, Slot
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.deviations import CHECKS
+from gosta.private.log import LogEntry
 from gosta.private.noise import open_totals
 from gosta.runtime.arrays import Words
 from gosta.views import numbers
 
 FALSE_ALARMS = 1e-9  # how often random masks are said not to be random
+ROW_FIELDS = ("rows", "people", "rows_per_person", "rows_of")  # of entries of logs
 
 
 def check_statements(release: Release, problems: Problems) -> str:
@@ -169,3 +173,90 @@ def _check_mask(
     is_repeated = len(np.unique(mask)) < len(mask)
     what = f"the contribution of {name} to round {number} is not masked"
     problems.add_wrong(is_small or is_repeated, what)
+
+
+# Logs.
+
+
+def check_logs(release: Release, problems: Problems) -> str:
+    """Compare the sites' logs with the release."""
+    unread = [name for name in release.here if name not in release.snapshots]
+    problems.unknown += release.not_here
+    problems.unknown += [f"the rows in the log of {name}" for name in unread]
+    problems.unknown += [f"other settings: {difference}" for difference in release.differences[:1]]
+    count = 0
+    for name, peer in release.peers.items():
+        if name in release.here or release.reported_by(peer) is not None:
+            problems.wrong += [f"{name} has {what}" for what in _wrong_in_log(release, peer)]
+            count += len(release.entries(peer))
+    return f"{count:,} entries about epoch {release.report.epoch}"
+
+
+def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
+    entries, reported = release.entries(peer), release.reported_by(peer)
+    made = [entry for entry in entries if entry.event == "contribution"]
+    released = [entry for entry in entries if entry.event == "release"]
+    order = [
+        (entry.event, entry.round)
+        for entry in entries
+        if entry.event in ("contribution", "release")
+    ]
+    others = {entry.event for entry in entries} - {"contribution", "release", "agreement"}
+    if made and (others or order != sorted(order)):
+        events = ", ".join(entry.event for entry in entries)
+        yield f"entries {events}, which no site with a contribution has in this order"
+    rounds = list(range(1, 1 + release.round_count)) if peer.name in release.here else []
+    if (found := [entry.round for entry in made]) != rounds:
+        yield f"entries of contributions to rounds {found}, by the report {rounds}"
+    wanted = [] if reported is None else [(release.round_count, reported.time, reported.rows_of)]
+    if [(entry.round, entry.time, entry.rows_of) for entry in released] != wanted:
+        yield f"{len(released)} entries of the release, and none is of its report"
+    for entry in [*made, *released]:
+        if differing := _differing_fields(release, peer, entry):
+            yield f"another {', '.join(differing)} in the entry of its {entry.event}"
+
+
+def _differing_fields(release: Release, peer: SumPeer, entry: LogEntry) -> list[str]:
+    """Return the fields of an entry that are not those which an honest node writes."""
+    report = release.report
+    if not release.differences and entry.round <= release.round_count:
+        wanted = _wanted_entry(release, peer, entry)
+    elif entry.round != release.round_count:
+        wanted = msgspec.structs.replace(entry, participants=report.participants)
+    else:
+        said = {"participants": report.participants, "layout": report.layout, "law": report.law}
+        wanted = msgspec.structs.replace(entry, **said)
+    return [
+        field
+        for field in entry.__struct_fields__
+        if getattr(entry, field) != getattr(wanted, field)
+    ]
+
+
+def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
+    current, rows = release.rounds[entry.round - 1], release.snapshots.get(peer.name)
+    names = release.report.participants
+    size, noise_id = 0, ""
+    if entry.event == "contribution":
+        vector = bytes(8 * (current.layout.size + CHECKS))
+        part = Part(*release.id, peer.name, bytes(16), current.number, bytes(16), vector)
+        size = len(msgspec.msgpack.encode(part))
+        noise_id = "" if current.noise.law == "none" else release.noise_id(current).hex()
+    wanted = site.make_entry(
+        peer.source,
+        entry.event,
+        entry.time,
+        Announcement(*release.id, "", b""),
+        *current[:3],
+        rows=rows,
+        participants=names,
+        sent_to=entry.sent_to,
+        size=size,
+        noise_id=noise_id,
+    )
+    unknown: Sequence[str] = ()
+    if peer.name in names and rows is None:
+        unknown = ROW_FIELDS
+    elif peer.name in names and not release.is_of(peer):
+        unknown = ("rows_of",)
+    return msgspec.structs.replace(wanted, **{field: getattr(entry, field) for field in unknown})

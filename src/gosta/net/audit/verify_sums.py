@@ -8,7 +8,7 @@ file or settings that have changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,19 +19,16 @@ from gosta.errors import GostaError, NetworkError, shorten
 from gosta.net.audit import recompute
 from gosta.net.audit.findings import MOST_NAMED, Finding, Problems, some
 from gosta.net.audit.recompute import Recomputed, Release
-from gosta.net.audit.verify_contributions import check_statements
+from gosta.net.audit.verify_contributions import check_logs, check_statements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NODE_FILE, read_node
 from gosta.net.deploy.network import Network
 from gosta.net.deploy.site_log import find_missing, read_log
 from gosta.net.node.restore import load_peer
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol import site, statements
-from gosta.net.protocol.messages import Announcement
 from gosta.net.protocol.site import SumReport
-from gosta.net.protocol.statements import Join, Part
+from gosta.net.protocol.statements import Join
 from gosta.net.protocol.sums import SumPeer
-from gosta.private.deviations import CHECKS
-from gosta.private.log import LogEntry
 from gosta.runtime.arrays import Floats
 from gosta.sketches.results import StratumResult
 from gosta.views import numbers
@@ -41,7 +38,6 @@ LEAST_VALUES = 8  # different bytes of a secret: a random one has more
 LAST_DIGITS = 1e-9  # results that differ by less can be those of another processor
 # Fields of reports that differ between nodes, or are compared apart.
 APART = ("time", "left_out", "results", "rows_of")
-ROW_FIELDS = ("rows", "people", "rows_per_person", "rows_of")  # of entries of logs
 
 # Adds to the problems, and returns the evidence; None: it has nothing to say about this release.
 Check = Callable[[Release, Problems], str | None]
@@ -219,89 +215,6 @@ def _check_chains(
     return Problems(wrong, [*unknown]).finding(claim, evidence)
 
 
-def _check_logs(release: Release, problems: Problems) -> str:
-    unread = [name for name in release.here if name not in release.snapshots]
-    problems.unknown += release.not_here
-    problems.unknown += [f"the rows in the log of {name}" for name in unread]
-    problems.unknown += [f"other settings: {difference}" for difference in release.differences[:1]]
-    count = 0
-    for name, peer in release.peers.items():
-        if name in release.here or release.reported_by(peer) is not None:
-            problems.wrong += [f"{name} has {what}" for what in _wrong_in_log(release, peer)]
-            count += len(release.entries(peer))
-    return f"{count:,} entries about epoch {release.report.epoch}"
-
-
-def _wrong_in_log(release: Release, peer: SumPeer) -> Iterator[str]:
-    entries, reported = release.entries(peer), release.reported_by(peer)
-    made = [entry for entry in entries if entry.event == "contribution"]
-    released = [entry for entry in entries if entry.event == "release"]
-    order = [
-        (entry.event, entry.round)
-        for entry in entries
-        if entry.event in ("contribution", "release")
-    ]
-    others = {entry.event for entry in entries} - {"contribution", "release", "agreement"}
-    if made and (others or order != sorted(order)):
-        events = ", ".join(entry.event for entry in entries)
-        yield f"entries {events}, which no site with a contribution has in this order"
-    rounds = list(range(1, 1 + release.round_count)) if peer.name in release.here else []
-    if (found := [entry.round for entry in made]) != rounds:
-        yield f"entries of contributions to rounds {found}, by the report {rounds}"
-    wanted = [] if reported is None else [(release.round_count, reported.time, reported.rows_of)]
-    if [(entry.round, entry.time, entry.rows_of) for entry in released] != wanted:
-        yield f"{len(released)} entries of the release, and none is of its report"
-    for entry in [*made, *released]:
-        if differing := _differing_fields(release, peer, entry):
-            yield f"another {', '.join(differing)} in the entry of its {entry.event}"
-
-
-def _differing_fields(release: Release, peer: SumPeer, entry: LogEntry) -> list[str]:
-    """Return the fields of an entry that are not those which an honest node writes."""
-    report = release.report
-    if not release.differences and entry.round <= release.round_count:
-        wanted = _wanted_entry(release, peer, entry)
-    elif entry.round != release.round_count:
-        wanted = msgspec.structs.replace(entry, participants=report.participants)
-    else:
-        said = {"participants": report.participants, "layout": report.layout, "law": report.law}
-        wanted = msgspec.structs.replace(entry, **said)
-    return [
-        field
-        for field in entry.__struct_fields__
-        if getattr(entry, field) != getattr(wanted, field)
-    ]
-
-
-def _wanted_entry(release: Release, peer: SumPeer, entry: LogEntry) -> LogEntry:
-    current, rows = release.rounds[entry.round - 1], release.snapshots.get(peer.name)
-    names = release.report.participants
-    size, noise_id = 0, ""
-    if entry.event == "contribution":
-        vector = bytes(8 * (current.layout.size + CHECKS))
-        part = Part(*release.id, peer.name, bytes(16), current.number, bytes(16), vector)
-        size = len(msgspec.msgpack.encode(part))
-        noise_id = "" if current.noise.law == "none" else release.noise_id(current).hex()
-    wanted = site.make_entry(
-        peer.source,
-        entry.event,
-        entry.time,
-        Announcement(*release.id, "", b""),
-        *current[:3],
-        rows=rows,
-        participants=names,
-        sent_to=entry.sent_to,
-        size=size,
-        noise_id=noise_id,
-    )
-    unknown: Sequence[str] = ()
-    if peer.name in names and rows is None:
-        unknown = ROW_FIELDS
-    elif peer.name in names and not release.is_of(peer):
-        unknown = ("rows_of",)
-    return msgspec.structs.replace(wanted, **{field: getattr(entry, field) for field in unknown})
-
-
 def _check_settings(release: Release, problems: Problems) -> str:
     """Compare the report with the settings."""
     identities = {peer.identity[1:] for peer in release.peers.values()}
@@ -350,10 +263,9 @@ def _check_rest(release: Release, found: Recomputed, problems: Problems) -> None
 def _check_noise(release: Release, problems: Problems) -> str | None:
     if release.report.law == "none" and not release.source.settings.epsilon:
         return None
-    missing, found = release.without_snapshot, list[str]()
-    _check_secrets(
-        {name: release.peers[name].memory.secret for name in release.snapshots}, problems
-    )
+    missing, evidence = release.without_snapshot, list[str]()
+    secrets = {name: release.peers[name].memory.secret for name in release.snapshots}
+    _check_secrets(secrets, problems)
     what = "which cannot be told from its noise"
     problems.unknown += [f"the sums of {name}, {what}" for name in missing]
     for recomputed in () if missing else release.recomputed:
@@ -361,15 +273,15 @@ def _check_noise(release: Release, problems: Problems) -> str | None:
         sizes = np.abs((recomputed.rest + recomputed.noise).view(np.int64) / 2.0**noise.bits)
         mean, largest = sizes.mean().item(), sizes.max().item()
         low, high = recompute.allowed_mean(noise, len(sizes))
-        found.append(
-            f"round {recomputed.round.number}: {noise.law}, its size {mean:.3g} on average (allowed: "
-            f"{low:.3g} "
-            f"to {high:.3g}), {largest:.3g} at most ({noise.reach:.3g})"
+        number = recomputed.round.number
+        evidence.append(
+            f"round {number}: {noise.law}, its size {mean:.3g} on average "
+            f"(allowed: {low:.3g} to {high:.3g}), {largest:.3g} at most ({noise.reach:.3g})"
         )
         is_of_law = low <= mean <= high and largest <= noise.reach
-        what = f"the noise of round {recomputed.round.number} is of another law"
+        what = f"the noise of round {number} is of another law"
         problems.add_wrong(not is_of_law, what)
-    return "; ".join(found)
+    return "; ".join(evidence)
 
 
 def _check_secrets(secrets: Mapping[str, bytes], problems: Problems) -> None:
@@ -522,7 +434,7 @@ SUMMED = (
 IN_BRACKETS = "the value over the participants' rows in one place lies in the bracket"
 CLAIMS: Mapping[str, Check] = {
     "all participants report the same release": _check_reports,
-    "the logs tell of the release, and of the participants' contributions to it": _check_logs,
+    "the logs tell of the release, and of the participants' contributions to it": check_logs,
     "the sums and their noise are those of the settings": _check_settings,
     SIGNED: check_statements,
     SUMMED: _check_totals,

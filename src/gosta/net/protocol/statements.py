@@ -209,8 +209,8 @@ class Pool:
 
     def take_news(self) -> list[bytes]:
         """Return the statements that neighbours are now told of."""
-        found, self.news = self.news, []
-        return found
+        news, self.news = self.news, []
+        return news
 
     def note_offers(self, sender: str, ids: Sequence[bytes]) -> None:
         """Note what a neighbour has."""
@@ -220,7 +220,7 @@ class Pool:
             offered.pop(next(iter(offered)))
 
     def ask(self, sender: str, now: float, size: int) -> list[bytes]:
-        """Return what to ask a neighbour for now; a contribution has so many bytes."""
+        """Return what to ask a neighbour for now; `size` is that of a contribution in bytes."""
         offered = self._offered.get(sender, {})
         for id in [id for id in offered if id in self.statements]:
             del offered[id]

@@ -348,11 +348,8 @@ class SumEpoch:
     def open_masks(self, round_: Round) -> bytes:
         """Return this site's masks summed over the halves that show who deviates."""
         hiding, halves = self._masks(round_), self._halves(round_)
-        return statements.pack(
-            np.concatenate(
-                [deviations.add_up(hiding[partner], halves) for partner in sorted(hiding)]
-            )
-        )
+        opened = [deviations.add_up(hiding[partner], halves) for partner in sorted(hiding)]
+        return statements.pack(np.concatenate(opened))
 
     def find_deviations(self, round_: Round, trust: Trust) -> Deviations:
         """Find out who deviates, from all openings."""
@@ -360,9 +357,8 @@ class SumEpoch:
         for name, opening in self.said_by_all(Opening, round_.number).items():
             words = statements.unpack(opening.words).reshape(-1, CHECKS)
             opened[name] = dict(zip(self._partners(name), words, strict=True))
-        sums = {
-            name: deviations.add_up(vector, halves) for name, vector in self.vectors(round_).items()
-        }
+        vectors = self.vectors(round_)
+        sums = {name: deviations.add_up(vector, halves) for name, vector in vectors.items()}
         bounds = {name: self._bounds(name, round_, trust) for name in self.participants}
         return deviations.find_deviations(sums, opened, bounds)
 

@@ -604,7 +604,9 @@ def last_contribution(
     snapshot: bytes | None, records: Sequence[Record], name: str
 ) -> tuple[int, str] | None:
     """Return the last epoch to which a node's journal says that it contributed; None: to none."""
-    found, epoch, reports = None, (0, ""), list[bytes]()
+    found = None
+    epoch = 0, ""
+    reports = list[bytes]()
     if snapshot is not None:
         saved = _decode_snapshot(snapshot)
         epoch, reports = saved.announcement.epoch_id, [saved.report] if saved.report else []
