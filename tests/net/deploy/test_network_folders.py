@@ -189,10 +189,10 @@ def test_ports_in_use_are_rejected(tmp_path: Path, port: int) -> None:
 def test_ctrl_c_leaves_no_files(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     certify, calls = certificates.certify, iter(range(9))
 
-    def interrupted(*arguments: Any) -> Any:
+    def interrupted(*arguments: Any, **dates: Any) -> Any:
         if next(calls) == 3:
             os.kill(os.getpid(), signal.SIGINT)
-        return certify(*arguments)
+        return certify(*arguments, **dates)
 
     monkeypatch.setattr(certificates, "certify", interrupted)
     with pytest.raises(KeyboardInterrupt):
