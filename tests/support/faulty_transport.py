@@ -55,7 +55,7 @@ def numbered(delays: Mapping[int, Iterable[float]]) -> Fault:
 
 
 def combine(*faults: Fault) -> Fault:
-    """Return the fault that applies several in turn, each to every copy that those before it left."""
+    """Return the fault that applies several in turn, each to all copies that are left."""
 
     def combined(sender: str, receiver: str, message: bytes) -> list[float]:
         copies = [0.0]

@@ -21,7 +21,7 @@ ROWS = "x1,x2\n0.5,1.0\n0.25,-1.0\n"
 
 
 class Site:
-    """A node without neighbours, its folder, and its watcher; with a task, its data file is there."""
+    """A node without neighbours, its folder and its watcher; the data of a task must be there."""
 
     def __init__(self, folder: Path, task: Task | None = None) -> None:
         self.data, self.toml, self.events = folder / "data.csv", folder / "node.toml", list[str]()

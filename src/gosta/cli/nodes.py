@@ -1,4 +1,4 @@
-"""Commands that run and watch nodes: ``node run``, ``network up``, ``down``, ``epoch``, ``watch``."""
+"""Commands that run and watch nodes: node run, network up, network down, epoch and watch."""
 
 from __future__ import annotations
 

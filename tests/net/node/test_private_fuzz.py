@@ -1,4 +1,4 @@
-"""Damaged files of a site of private sums: commands say what is wrong, a running node goes on with what it has."""
+"""Damaged files of a site of private sums: commands say what is wrong, a running node goes on."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ DAMAGES: tuple[Damage, ...] = (flip, cut, zeros, empty, nested, huge, folder, lo
 def test_a_damaged_file_is_an_error_in_words(
     made: Path, tmp_path: Path, name: str, damage: Damage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No command ends with an exception of another kind, and no node starts that could not say what is wrong."""
+    """No command ends with another exception, and a node that starts can say what is wrong."""
     site, rng = tmp_path / "node-0", random.Random(f"{name} {damage.__name__}")
     shutil.copytree(made / "node-0", site)
     path = site / name
@@ -175,12 +175,13 @@ def test_a_damaged_file_is_an_error_in_words(
 def test_a_data_file_with_a_wrong_row_does_not_stop_a_running_node(
     made: Path, tmp_path: Path, rows: str
 ) -> None:
-    """It says so, keeps the rows that it has, its timers and its status, and takes the corrected file."""
+    """It says so, keeps its rows, its timers and its status, and takes the corrected file."""
     site, clock = tmp_path / "node-0", VirtualClock()
     shutil.copytree(made / "node-0", site)
     node, journal = make_node(site, clock)
     node.start(MemoryNetwork(clock, 0.01).attach(node.peer.name, node), "boot")
-    watcher, count = FileWatcher(node, site, lambda *_, **__: None), node.peer.source.rows  # type: ignore[attr-defined]
+    watcher = FileWatcher(node, site, lambda *_, **__: None)
+    count = node.peer.source.rows  # type: ignore[attr-defined]
     data = site / node.config.node.data
     right = data.read_text()
     for text, is_error in ((right + rows + "\n", True), (right + "0.25,1\n", False)):

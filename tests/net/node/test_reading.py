@@ -1,4 +1,4 @@
-"""How a site's data file is read: settings of node.toml, from the command line to a running node."""
+"""How a site's data file is read by settings of node.toml, from commands to a running node."""
 
 from __future__ import annotations
 

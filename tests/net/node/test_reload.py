@@ -1,4 +1,4 @@
-"""Changed files of a running node: complete ones are used, others are not; a deleted data file withdraws the rows."""
+"""Changed files of a running node are used if complete; a deleted data file withdraws the rows."""
 
 from __future__ import annotations
 

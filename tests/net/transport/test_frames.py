@@ -1,4 +1,4 @@
-"""Frames: messages come out of a stream as they went in, and lengths are validated before memory is allocated."""
+"""Frames: messages come out of a stream as they went in; lengths are checked before they count."""
 
 from __future__ import annotations
 

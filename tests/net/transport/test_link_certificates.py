@@ -1,4 +1,4 @@
-"""Links and certificates: keys of the member list, and certificates that are replaced or expire meanwhile."""
+"""Links and certificates: keys of the member list; certificates that are replaced or expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that are rejected, and why, on real sockets; those of neighbours keep working meanwhile."""
+"""Connections that are rejected on real sockets, and why; links of neighbours keep working."""
 
 from __future__ import annotations
 
