@@ -158,9 +158,16 @@ def compare(protocol: str, subject: Subject, network: Network, shuffle: bool = F
     rows = rows.shuffle(5) if shuffle else rows
     edges = gosta_edges if protocol == "gosta-async" else momentum_edges
     trace = gosta.simulate(
-        rows, statistic, graph=name, protocol=protocol, columns=columns, iterations=edges * len(rows),
-        runs=PROTOCOLS[protocol], checkpoints=CHECKPOINTS, spacing="log",
-    )  # fmt: skip
+        rows,
+        statistic,
+        graph=name,
+        protocol=protocol,
+        columns=columns,
+        iterations=edges * len(rows),
+        runs=PROTOCOLS[protocol],
+        checkpoints=CHECKPOINTS,
+        spacing="log",
+    )
     at, error = trace.iterations, trace.error()["mean"].values
     setting = make_setting(protocol, rows, statistic, name, 0, {}, columns=columns)
     errors = (prediction.predicted_errors(setting, at) / error)[error < LARGE_ERROR]
@@ -197,7 +204,7 @@ def _cell(exchanges: float) -> str:
 def compare_predictions(
     title: str, subjects: Sequence[Subject], networks: Sequence[Network], is_other: bool = False
 ) -> None:
-    """Print and check predictions; other networks and data than usual have shuffled rows, and need not be within."""
+    """Print predictions, and check those of the usual networks and data."""
     print(
         f"{title}: exchanges that a node takes part in until the error is 10 %, 5 %, 1 %, "
         "simulated / predicted;"
@@ -224,7 +231,7 @@ def compare_predictions(
 
 
 def compare_expectations(runs: int) -> None:
-    """Compare the recursion for GoSta-async with the mean over many runs, on small graphs with skewed data."""
+    """Compare the recursion for GoSta-async with many runs on small graphs with skewed data."""
     print(
         f"expectation of gosta-async, off the mean over {runs} runs at the worst node, relative to "
         "the value"

@@ -1,4 +1,4 @@
-"""Sweeps from Python: settings as lists, values in memory, results as tables, data sets and plots."""
+"""Sweeps from Python: settings as lists or values in memory, results as tables and plots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUICK: dict[str, Any] = {"protocol": "gosta-async", "runs": 2, "checkpoints": 4,
 
 @pytest.fixture(scope="module")
 def sizes() -> gosta.SweepResult:
-    """Return a sweep over n and two protocols, of which one combination fails: a torus of 41 nodes."""
+    """Return a sweep over n and two protocols; a torus of 41 nodes fails."""
     settings = {**QUICK, "protocol": ["gosta-async", "averaging"], "iterations_per_node": 20}
     return gosta.sweep(
         "iris", "variance", graph=["complete", "torus"], n=[20, 41, 80], seeds=2, **settings
@@ -30,9 +30,15 @@ def sizes() -> gosta.SweepResult:
 
 def test_jobs_have_the_numbers_of_simulate(sizes: gosta.SweepResult) -> None:
     trace = gosta.simulate(
-        gosta.datasets.load("iris", n=80), "variance", graph="torus", protocol="gosta-async", seed=1, runs=2,
-        checkpoints=4, iterations=1600,
-    )  # fmt: skip
+        gosta.datasets.load("iris", n=80),
+        "variance",
+        graph="torus",
+        protocol="gosta-async",
+        seed=1,
+        runs=2,
+        checkpoints=4,
+        iterations=1600,
+    )
     found = sizes.to_xarray().sel(graph="torus", protocol="gosta-async", n=80, seed=1)
     assert found["iteration"].values.tolist() == trace.iterations.tolist()
     assert found["error"].values.tolist() == trace.error()["mean"].values.tolist()
@@ -99,17 +105,31 @@ def test_plots_are_against_a_swept_number_or_iterations(sizes: gosta.SweepResult
 def test_rows_at_nodes_and_intervals_are_swept() -> None:
     by = ["", "petal length"]
     result = gosta.sweep(
-        "iris", "variance", columns="sepal length", nodes=[5, 10], by=by, interval=0.9, iterations_per_node=50,
+        "iris",
+        "variance",
+        columns="sepal length",
+        nodes=[5, 10],
+        by=by,
+        interval=0.9,
+        iterations_per_node=50,
         **{**QUICK, "protocol": "tracking"},
-    )  # fmt: skip
+    )
     data = result.to_xarray()
     assert data["by"].values.tolist() == by
     for nodes in (5, 10):
         for column in by:
             trace = gosta.simulate(
-                "iris", "variance", columns="sepal length", protocol="tracking", runs=2, checkpoints=4, nodes=nodes,
-                by=column or None, interval=0.9, iterations_per_node=50,
-            )  # fmt: skip
+                "iris",
+                "variance",
+                columns="sepal length",
+                protocol="tracking",
+                runs=2,
+                checkpoints=4,
+                nodes=nodes,
+                by=column or None,
+                interval=0.9,
+                iterations_per_node=50,
+            )
             found = data.sel(nodes=nodes, by=column)
             assert found["error"].values.tolist() == trace.error()["mean"].values.tolist()
             assert found["iteration"].values[-1] == 50 * nodes
@@ -246,21 +266,37 @@ def test_studies_are_read_and_take_no_other_settings(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"grahp": "torus"}, "unknown key 'grahp'; did you mean 'graph'?"),
-        ({"k": [2, 4]}, "unknown key 'k'; k is a parameter of watts-strogatz: write graph = [\"watts-strogatz:k=2\", "),
+        (
+            {"k": [2, 4]},
+            "unknown key 'k'; k is a parameter of watts-strogatz: write graph = "
+            '["watts-strogatz:k=2", ',
+        ),
         ({"n": np.array([10, 2.5])}, "n = 10.0 must be a whole number of rows"),
-        ({"nodes": [5, 1]}, "nodes = 1 must be a whole number of nodes, 2 or more, or a list of such"),
+        (
+            {"nodes": [5, 1]},
+            "nodes = 1 must be a whole number of nodes, 2 or more, or a list of such",
+        ),
         ({"deal": "odd"}, 'deal = \'odd\' must be "zipf" or "even"'),
         ({"until": 1}, "until = 1 must be a relative error between 0 and 1"),
         ({"interval": [0.9, 95.0]}, "interval = 95.0 must be a confidence level between 0 and 1"),
         ({"graph": "watts-strogatz:m=3"}, "graph = 'watts-strogatz:m=3': unknown parameter 'm'"),
         ({"graph": [[0, 1], [1, 2]]}, "graph: list of shape (2,) is not a graph"),
-        ({"data": [1.0, 2.0]}, "data: a list has several data sets, and 1.0 is none; give one column as an array"),
-        ({"statistic": "variance,auc"}, "statistic: 'variance,auc': a job is of one statistic; give a list"),
+        (
+            {"data": [1.0, 2.0]},
+            "data: a list has several data sets, and 1.0 is none; give one column as an array",
+        ),
+        (
+            {"statistic": "variance,auc"},
+            "statistic: 'variance,auc': a job is of one statistic; give a list",
+        ),
         ({"statistic": None}, "statistic is missing"),
         ({"protocol": 3}, "protocol = 3 is neither a name nor a protocol"),
-        ({"statistic": "spearman-rho", "protocol": "u2"}, "none of 1 job could be simulated: spearman-rho is a functi"),
+        (
+            {"statistic": "spearman-rho", "protocol": "u2"},
+            "none of 1 job could be simulated: spearman-rho is a functi",
+        ),
     ],
-)  # fmt: skip
+)
 def test_invalid_settings_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         gosta.sweep(**{"data": "iris", "statistic": "variance", "workers": 1, **settings})

@@ -1,4 +1,4 @@
-"""The paper's experiments: numbers do not depend on where they are computed, and checks can fail."""
+"""The paper's experiments: numbers are the same everywhere, and checks can fail."""
 
 from __future__ import annotations
 
@@ -387,8 +387,11 @@ def test_figure2_is_drawn_with_theory(plan: Plan) -> None:
     figure = figure2.draw(plan, made(curves), figure2.evaluate(plan, made(curves)))
     assert [len(ax.lines) for ax in figure.axes[1:]] == [4] * 5  # two measured, expectation, bound
     assert {text.get_text() for text in figure.legends[0].get_texts()} == {
-        "GoSta-sync", "U2-gossip", "expectation", "bound",
-    }  # fmt: skip
+        "GoSta-sync",
+        "U2-gossip",
+        "expectation",
+        "bound",
+    }
 
 
 def test_help_names_every_experiment(command: Any) -> None:

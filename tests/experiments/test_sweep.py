@@ -75,9 +75,15 @@ def test_every_combination_is_a_job_with_the_numbers_of_simulate(
     assert len({job.key for job in grid.jobs}) == 2**5
     job = grid.jobs[-1]
     trace = gosta.simulate(
-        gosta.datasets.load("iris", n=80), "mean-pairwise-distance",
-        graph="cycle", protocol="u2", seed=1, runs=2, checkpoints=5, iterations=1600,
-    )  # fmt: skip
+        gosta.datasets.load("iris", n=80),
+        "mean-pairwise-distance",
+        graph="cycle",
+        protocol="u2",
+        seed=1,
+        runs=2,
+        checkpoints=5,
+        iterations=1600,
+    )
     rows = expected[expected["job"] == job.key]
     assert rows["iteration"].tolist() == trace.iterations.tolist()
     assert rows["error"].tolist() == trace.error()["mean"].values.tolist()
@@ -286,8 +292,12 @@ def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: 
     kept = tmp_path / "study-results"
     process = subprocess.Popen(
         [sys.executable, "-m", "gosta", "sweep", "study.toml", "--workers", "2"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     while not list(kept.glob("*.parquet")):
         assert process.poll() is None
         time.sleep(0.01)
@@ -370,38 +380,65 @@ BASE = 'data = "iris"\nstatistic = "variance"\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("data = iris", "study.toml is not TOML: Invalid value (at line 1, column 8); a line is like graph = "),
+        (
+            "data = iris",
+            "study.toml is not TOML: Invalid value (at line 1, column 8); a line is like graph = ",
+        ),
         (BASE + 'data = "wine"', "study.toml is not TOML: Cannot overwrite a value"),
         (BASE + 'grahp = "torus"', "study.toml: unknown key 'grahp'; did you mean 'graph'?"),
-        (BASE + "n = 2.5", "study.toml: n = 2.5 must be a whole number of rows, 2 or more, or a list of such"),
+        (
+            BASE + "n = 2.5",
+            "study.toml: n = 2.5 must be a whole number of rows, 2 or more, or a list of such",
+        ),
         (BASE + 'n = ["many"]', "study.toml: n = 'many' must be a whole number of rows"),
         (BASE + "n = [10, true]", "study.toml: n = true must be a whole number of rows"),
         (BASE + "n = []", "study.toml: n = [] is empty; give a whole number of rows"),
         (BASE + "seed = -1", "study.toml: seed = -1 must be a whole number, not negative"),
         (BASE + "seeds = [1, 2]", "study.toml: seeds = [1, 2] must be a number of seeds"),
         (BASE + "seeds = 2\nseed = 1", "study.toml: seed and seeds exclude each other"),
-        (BASE + "iterations = 5\niterations_per_node = 5", "study.toml: iterations and iterations_per_node exclude"),
+        (
+            BASE + "iterations = 5\niterations_per_node = 5",
+            "study.toml: iterations and iterations_per_node exclude",
+        ),
         (BASE + "iterations = 0", "study.toml: iterations = 0 must be a whole number, 1 or more"),
         (BASE + "runs = 1e3", "study.toml: runs = 1000.0 must be a whole number"),
-        (BASE + 'spacing = "cubic"', "study.toml: spacing = 'cubic' must be \"linear\" or \"log\""),
+        (BASE + 'spacing = "cubic"', 'study.toml: spacing = \'cubic\' must be "linear" or "log"'),
         (BASE + "spacing = []", "study.toml: spacing = [] must be"),
         (BASE + 'drop_missing = "yes"', "study.toml: drop_missing = 'yes' must be true or false"),
         (BASE + "options = 3", "study.toml: options = 3 must be options of the statistics"),
         (BASE + "[options]\nvariant = 'b'", "study.toml: options: unknown option 'variant'"),
         (BASE + "graph = [['torus']]", "study.toml: graph = ['torus'] must be a family of graphs"),
-        (BASE + "protocol = 'gosta'", "study.toml: protocol: unknown protocol 'gosta'; did you mean"),
-        (BASE + "graph = 'tours'", "study.toml: graph: unknown graph or file 'tours'; did you mean 'torus'?"),
+        (
+            BASE + "protocol = 'gosta'",
+            "study.toml: protocol: unknown protocol 'gosta'; did you mean",
+        ),
+        (
+            BASE + "graph = 'tours'",
+            "study.toml: graph: unknown graph or file 'tours'; did you mean 'torus'?",
+        ),
         (BASE + "graph = 'no.edges'", "study.toml: graph: no such file: no.edges"),
-        ('data = "irs"\nstatistic = "variance"', "study.toml: data: unknown data set or file 'irs'; did you mean"),
+        (
+            'data = "irs"\nstatistic = "variance"',
+            "study.toml: data: unknown data set or file 'irs'; did you mean",
+        ),
         ('data = "no.csv"\nstatistic = "variance"', "study.toml: data: no such file: no.csv"),
-        ('data = "iris"\nstatistic = "varianc"', "study.toml: statistic: unknown statistic 'varianc'; did you mean"),
-        ('data = "iris"\nstatistic = "no.py:mine"', "study.toml: statistic = 'no.py:mine': no such"),
+        (
+            'data = "iris"\nstatistic = "varianc"',
+            "study.toml: statistic: unknown statistic 'varianc'; did you mean",
+        ),
+        (
+            'data = "iris"\nstatistic = "no.py:mine"',
+            "study.toml: statistic = 'no.py:mine': no such",
+        ),
         ('data = "iris"', "study.toml: statistic is missing; give a name from 'gosta statistics'"),
         ("", "study.toml: data is missing; give a name from 'gosta datasets' or a file"),
-        (BASE + "seeds = 10000000000", "study.toml: 10,000,000,000 jobs are more than 1,000,000; split the study"),
+        (
+            BASE + "seeds = 10000000000",
+            "study.toml: 10,000,000,000 jobs are more than 1,000,000; split the study",
+        ),
         ("a = " + "[" * 5000, "study.toml is not TOML"),
     ],
-)  # fmt: skip
+)
 def test_invalid_studies_are_rejected(
     text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Where the nodes of a graph are drawn: inside the unit square, the same each time, neighbours near each other."""
+"""Where nodes are drawn: in the unit square, the same each time, neighbours near each other."""
 
 from __future__ import annotations
 

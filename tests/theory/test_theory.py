@@ -1,4 +1,4 @@
-"""Spectra, expectations, bounds and predictions, against other solvers, other formulas and simulation."""
+"""Spectra, expectations, bounds and predictions, against other solvers and simulation."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_spectral_gaps_of_the_paper(graph: Graph, gap: str) -> None:
 
 
 def test_watts_strogatz_gaps_agree_with_networkx_graphs() -> None:
-    """Medians over 8 graphs of either generator differ by less than 20 %; all are in the range of 30 seeds."""
+    """Medians over 8 graphs of either generator differ by less than 20 %."""
     for n, low, high in ((1599, 1.8e-5, 4.6e-5), (1260, 2.8e-5, 6.2e-5)):
         ours = [theory.spectral_gap("watts-strogatz", n=n, seed=seed) for seed in range(8)]
         theirs = [
@@ -190,7 +190,7 @@ EQUAL_MODES = [
 def test_results_do_not_depend_on_which_eigenvectors_are_found(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another processor finds them with other signs and, of an eigenvalue that occurs several times, rotated."""
+    """Another processor finds eigenvectors with other signs, or rotated if there are several."""
     eigh, rng = np.linalg.eigh, np.random.default_rng(7)
 
     def found() -> tuple[Any, ...]:
@@ -423,7 +423,7 @@ def test_means_over_runs_agree_with_the_expectation(name: str, seed: int) -> Non
 
 
 def test_ratios_are_evaluated_at_expected_means() -> None:
-    """Expectations of the AUC after 20 exchanges a node lie within 2 % of the mean over 200 runs at every node."""
+    """Expectations of the AUC are within 2 % of the mean over 200 runs at every node."""
     trace = gosta.simulate(
         "two-gaussians",
         "auc",
@@ -464,7 +464,7 @@ SPEEDS = [
 def test_predicted_exchanges_are_within_a_factor_of_two(
     graph: str, n: int, iterations: int, data: str
 ) -> None:
-    """Compare exchanges to 5 % error with 5 runs; the prediction for normal data does not use them."""
+    """Compare exchanges to 5 % error with 5 runs; predictions for normal data do not use them."""
     name, _, statistic = data.partition(" ")
     rows: Any = (
         gosta.datasets.load(name, n=n) if statistic else np.random.default_rng(2).normal(size=n)
@@ -486,7 +486,7 @@ def test_predicted_exchanges_are_within_a_factor_of_two(
 
 @pytest.mark.parametrize("name", EXPECTATIONS)
 def test_predicted_errors_of_all_protocols(name: str) -> None:
-    """Within a factor of 1.6 of the simulated error (5 runs), while that is above 0.1 %, on unlike graphs."""
+    """Predictions are within a factor of 1.6 of simulated errors above 0.1 %, on unlike graphs."""
     for graph in ("complete", "watts-strogatz", "geometric"):
         trace = gosta.simulate(
             "two-gaussians", GINI, columns="x", graph=graph, protocol=name, runs=5, checkpoints=8
@@ -512,12 +512,18 @@ def momentum_rows() -> Floats:
 def test_errors_with_momentum_are_predicted_within_a_factor_of_two(
     protocol: str, graph: str, per_node: int
 ) -> None:
-    """Compare errors from 20 % to 0.5 %, and exchanges to 10, 5 and 1 %, with the mean of 20 runs."""
+    """Compare errors from 20 % to 0.5 % and exchanges to 10, 5 and 1 % with 20 runs."""
     rows = momentum_rows()
     trace = gosta.simulate(
-        rows, GINI, graph=graph, protocol=protocol, iterations=per_node * len(rows), runs=20, checkpoints=60,
+        rows,
+        GINI,
+        graph=graph,
+        protocol=protocol,
+        iterations=per_node * len(rows),
+        runs=20,
+        checkpoints=60,
         spacing="log",
-    )  # fmt: skip
+    )
     at, error = trace.iterations, trace.error()["mean"].values
     setting = make_setting(protocol, rows, GINI, graph, 0, {})
     predicted = prediction.predicted_errors(setting, at)
@@ -546,7 +552,7 @@ def test_averaging_of_moments_with_momentum_is_predicted(graph: str) -> None:
 
 
 def test_momentum_on_few_nodes() -> None:
-    """A prediction exists for every network, also of two nodes, and is finite where averaging ends."""
+    """A prediction exists for every network; it is finite where averaging ends."""
     for graph, n in (("path", 2), ("complete", 2), ("cycle", 3), ("star", 4)):
         for protocol in ("carried-means", "tracking"):
             assert 1 < theory.predict(graph, protocol, 0.05, n=n).exchanges < 1e6

@@ -24,10 +24,10 @@ def graph(
         str | None,
         typer.Argument(
             metavar="[GRAPH]",
-            help="A family (complete, torus, grid, cycle, path, star, hypercube, watts-strogatz, erdos-renyi, "
-            "random-regular, barabasi-albert, geometric, two-cliques), with parameters if you like "
-            "(watts-strogatz:k=8,p=0.1), or a file with one edge per line; by default "
-            "watts-strogatz, complete for fewer than 6 nodes.",
+            help="A family (complete, torus, grid, cycle, path, star, hypercube, watts-strogatz, "
+            "erdos-renyi, random-regular, barabasi-albert, geometric, two-cliques), with "
+            "parameters if you like (watts-strogatz:k=8,p=0.1), or a file with one edge per line; "
+            "by default watts-strogatz, complete for fewer than 6 nodes.",
         ),
     ] = None,
     n: Annotated[int | None, f"Number of nodes of a family (default {DEFAULT_SIZE})."] = None,

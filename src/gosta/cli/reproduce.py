@@ -73,7 +73,8 @@ def reproduce(
     agree = paper.count_agreeing([(claim.is_ours, claim.agrees) for claim in claims])
     print(f"{agree}; {total:,} iterations, {seconds:.0f} s")
     if total:
-        took = f"{1e6 * numpy_seconds:.0f} µs an iteration, {total * numpy_seconds / 3600:.1f} hours for all"
+        hours = f"{total * numpy_seconds / 3600:.1f} hours for all"
+        took = f"{1e6 * numpy_seconds:.0f} µs an iteration, {hours}"
         print(f"with numpy, all nodes at every tick: {took}")
     print(f"written: {folder / 'results.md'}, {folder / 'results.json'}, tables, figures")
 

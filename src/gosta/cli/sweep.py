@@ -33,7 +33,7 @@ def sweep(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Simulate every combination of a study's lists: data, statistics, graphs, protocols, sizes, seeds and others.
+    """Simulate every combination of a study's lists: data, statistics, graphs and others.
 
     Finished jobs are not repeated: after an interruption, or with a longer list, run the same
     command again.

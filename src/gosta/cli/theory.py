@@ -29,7 +29,7 @@ def theory(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare simulated errors with the predicted error of a run, the expectation, and the paper's bound."""
+    """Compare simulated errors with predicted ones, the expectation, and the paper's bound."""
     picture = options.choose_picture(plot, Path("gosta-theory.png"), as_json)
     options.check_picture("plot", picture)
     import gosta

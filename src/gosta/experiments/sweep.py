@@ -83,9 +83,9 @@ class SweepResult:
     def to_xarray(self) -> xr.Dataset:
         """Return the numbers with a dimension for each swept setting, and one for checkpoints.
 
-        ``iteration`` is the iteration of each checkpoint; where a statistic has several values, they
-        are the dimension ``component``. Jobs that failed are NaN; jobs whose nodes stopped keep their
-        last numbers, and ``stopped`` is the iteration at which they stopped.
+        ``iteration`` is the iteration of each checkpoint; where a statistic has several values,
+        they are the dimension ``component``. Jobs that failed are NaN; jobs whose nodes stopped
+        keep their last numbers, and ``stopped`` is the iteration at which they stopped.
         """
         import pandas as pd
 

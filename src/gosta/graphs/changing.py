@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
+from typing import Any
 
 from gosta.errors import InputError
 from gosta.graphs.graph import Graph
@@ -45,7 +46,7 @@ class ChangingGraph:
         return replace(self, graphs=tuple(graph.in_order_of(names) for graph in self.graphs))
 
     def pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the number of each graph in force between two times, with its first and last time."""
+        """Yield the number of each graph in force between two times, with its own times."""
         while first < last:
             began = 0 if self.period is None else first // self.period * self.period
             number = bisect_right(self.starts, first - began) - 1
@@ -82,7 +83,11 @@ def is_changing(source: object) -> bool:
     pairs = isinstance(source, list | tuple) and all(
         isinstance(pair, tuple) and len(pair) == 2 for pair in source
     )
-    return pairs and bool(source) and not any(isinstance(graph, Number) for graph, _ in source)  # type: ignore[attr-defined]
+    return pairs and bool(source) and not _has_number(source)
+
+
+def _has_number(pairs: Any) -> bool:
+    return any(isinstance(graph, Number) for graph, _ in pairs)
 
 
 def require_one(source: object) -> None:

@@ -60,9 +60,10 @@ def similar_rows(curves: Collection[str], correlation: float) -> str:
 def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> dict[str, Floats]:
     """Return errors of estimates by kind, relative where the exact value is not 0.
 
-    ``predicted`` is the error of a single run, from where most nodes have had an exchange; ``expectation`` the mean
-    over nodes of the error of expected estimates, approximate for some protocols; ``bound`` the theorem's bound on the
-    root mean square over nodes of that error. A kind that has no formula for the protocol, or would take minutes, is
+    ``predicted`` is the error of a single run, from where most nodes have had an exchange;
+    ``expectation`` the mean over nodes of the error of expected estimates, approximate for some
+    protocols; ``bound`` the theorem's bound on the root mean square over nodes of the error of
+    expected estimates. A kind that has no formula for the protocol, or would take minutes, is
     left out. There are none for networks with faults and for graphs that change.
     """
     if setting.faults or setting.changing is not None:
@@ -174,8 +175,8 @@ class Comparison:
         elif self.setting.protocol.name not in APPROXIMATE:
             limits = ""
         return {
-            SIMULATED: f"mean over nodes of the {relative} error, {numbers.count(self.runs, 'run')}; "
-            "spread: its standard deviation over nodes",
+            SIMULATED: f"mean over nodes of the {relative} error, "
+            f"{numbers.count(self.runs, 'run')}; spread: its standard deviation over nodes",
             PREDICTED: "error of a single run, derived from network and kernel alone: nothing is "
             "fitted to simulations",
             EXPECTED: f"error of the mean over infinitely many runs{limits}",

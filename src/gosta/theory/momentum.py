@@ -4,17 +4,18 @@ They are `tracking` and `carried-means`.
 
 Estimates of nodes are a sum over modes of the network, and modes differ in one number only: their
 rate κ, the share of a mode that averaging removes while every node takes part in one exchange. In
-each mode six numbers follow a linear equation of which this module computes the covariances, from
-the first exchange on:
+each mode six numbers follow a linear equation. This module computes their covariances, from the
+first exchange on:
 
-- *estimate*, with momentum applied, and *debt*, what is still owed to it (`gosta.protocols.tracking.average`). An
-  exchange moves the estimate by a share κ of itself and owes it PUSH · memory times that, which is
-  paid out over a memory of a quarter of all exchanges. The two make a damped oscillation whose
-  frequency is √(PUSH · κ) and whose damping is 5/(2 · exchanges): a mode shrinks like (√κ ·
-  exchanges)^(−5/2), where plain averaging needs 1/κ exchanges.
-- *counted*, what estimates have been given of a row's mean; *mean*, that of a row with the rows it has met; *visitor*,
-  the deviation of the rows that are met from the average row, which visitors carry along; *row*,
-  that of the row.
+- *estimate*, with momentum applied, and *debt*, what is still owed to it
+  (`gosta.protocols.tracking.average`). An exchange moves the estimate by a share κ of itself and
+  owes it PUSH · memory times that, which is paid out over a memory of a quarter of all exchanges.
+  The two make a damped oscillation whose frequency is √(PUSH · κ) and whose damping is
+  5/(2 · exchanges): a mode shrinks like (√κ · exchanges)^(−5/2), where plain averaging needs 1/κ
+  exchanges.
+- *counted*, what estimates have received of a row's mean; *mean*, the mean of a row with the rows
+  it has met; *visitor*, the deviation of the rows that are met from the average row, which visitors
+  carry along; *row*, the deviation of the row itself.
 
 Exchanges are random, so two kinds of noise are added: averaging takes energy out of two nodes and
 spreads it over all modes, and what a node does at its exchanges happens more or less often. A

@@ -134,7 +134,10 @@ def _fewer_exchanges(where: str, histories: model.ByGraph) -> Claim:
     (ratios, text), (_, than_tracking) = (
         _ratios(histories, name) for name in ("gosta-async", "tracking")
     )
-    what = f"needs at least {LEAST_FACTOR} times fewer exchanges than GoSta-async to {percent(ERROR)} error."
+    what = (
+        f"needs at least {LEAST_FACTOR} times fewer exchanges than GoSta-async to {percent(ERROR)} "
+        "error."
+    )
     measured = f"{text} times fewer {ON_NETWORKS}; {than_tracking} times fewer than tracking"
     sentence = f"{where or 'The default protocol '}{'it ' * bool(where)}{what}"
     return Claim(sentence, measured, min(ratios) >= LEAST_FACTOR, is_ours=True)

@@ -248,8 +248,8 @@ def _markdown(
         for claim in entry["claims"]:
             verdict = "agrees" if claim["agrees"] else "**disagrees**"
             source = "Ours" if claim.get("is_ours") else "The paper says"
-            sentence = f"{source}: {claim['sentence']} *{verdict}*: {claim['measured']}. {claim['finding']}"
-            lines.append(f"- {sentence}".rstrip())
+            sentence = f"{source}: {claim['sentence']} *{verdict}*: {claim['measured']}."
+            lines.append(f"- {sentence} {claim['finding']}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -264,7 +264,8 @@ def count_agreeing(claims: Sequence[tuple[bool, bool]]) -> str:
     paper, ours = (
         [agrees for is_ours, agrees in claims if is_ours == wanted] for wanted in (False, True)
     )
-    text = f"Of {len(paper)} claims of the paper {sum(paper)} agree, of {len(ours)} of ours {sum(ours)}"
+    theirs = f"Of {len(paper)} claims of the paper {sum(paper)} agree"
+    text = f"{theirs}, of {len(ours)} of ours {sum(ours)}"
     return text if paper and ours else f"Of {len(claims)} claims {sum(paper) + sum(ours)} agree"
 
 
