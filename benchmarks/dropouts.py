@@ -54,8 +54,10 @@ def run(sites: int, seconds: float, epsilon: float | None, flaps: bool) -> Found
     )
     faults = [Fault("crash", float(time), FLAPPING, DOWN_SECONDS) for time in times if flaps]
     network = SumNetwork(
-        parts, list(combinations(range(sites), 2)), faults, statistic="auc", score="score", label="label",
-        classes=(0, 1), settings=settings, policies={f"node-{k}": Policy(modes=MODES) for k in range(sites)},
+        parts, list(combinations(range(sites), 2)), faults, statistic="auc", score="score",
+        label="label",
+        classes=(0, 1), settings=settings,
+        policies={f"node-{k}": Policy(modes=MODES) for k in range(sites)},
     )  # fmt: skip
     network.clock.run(6.0)
     needs, found, epochs, asked = 0, [], 1, network.clock.now
@@ -85,7 +87,9 @@ def run(sites: int, seconds: float, epsilon: float | None, flaps: bool) -> Found
 
 
 def is_done(network: SumNetwork) -> bool:
-    """Return whether all nodes, of which none is down, have the total of one epoch, over all sites."""
+    """Return whether all nodes, of which none is down, have the total of one epoch, over all
+    sites.
+    """
     peers = network.sum_peers.values()
     reports = {(peer.report.epoch, peer.report.origin) if peer.report else None for peer in peers}
     is_complete = all(
@@ -107,7 +111,8 @@ def main() -> None:
     for epsilon in (None, 1.0):
         for flaps in (False, True):
             one = run(sites, seconds, epsilon, flaps)
-            title = f"{'no noise' if epsilon is None else 'epsilon 1'}, {'a site flaps' if flaps else 'no faults'}"
+            noise = "no noise" if epsilon is None else "epsilon 1"
+            title = f"{noise}, {'a site flaps' if flaps else 'no faults'}"
             longest = max(one.seconds, default=float("inf"))
             is_right = len(one.seconds) == one.epochs and longest <= MOST_SECONDS and not one.needs
             is_right &= one.epsilon <= (epsilon or 0.0)

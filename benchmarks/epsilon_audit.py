@@ -292,7 +292,8 @@ def main() -> None:
             advance(1)
     print(f"\n{releases:,} releases of each table, {time.perf_counter() - start:.0f} seconds")
     print(
-        f"noise that is right exceeds ε in any line for less than one seed in {1 / FALSE_ALARM:,.0f}"
+        "noise that is right exceeds ε in any line for less than one seed in "
+        f"{1 / FALSE_ALARM:,.0f}"
     )
     print(f"{exceeded} of {len(lines)} lines exceed what is claimed")
     sys.exit(1 if exceeded else 0)

@@ -101,7 +101,8 @@ def compare_pairs(rng: np.random.Generator, sizes: Sizes, required: float | None
     title = f"within-cluster-scatter, n = {len(points):,}, d = 12, against cdist"
     compare(title, scatter, lambda: scatter_by_cdist(points, cells), 1, required)
     print(
-        f"  memory: {added_kib / 1024:.0f} MiB more for gosta, {8 * len(points) ** 2 / 2**20:.0f} MiB for the matrix"
+        f"  memory: {added_kib / 1024:.0f} MiB more for gosta, {8 * len(points) ** 2 / 2**20:.0f} "
+        "MiB for the matrix"
     )
     points, cells = made(sizes.many_paired_rows)
     n, seconds = len(points), common.seconds_of(scatter)

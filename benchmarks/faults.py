@@ -123,7 +123,8 @@ def main() -> None:
         for goal in (0.02, 0.01, 0.005):
             print(f"  within {100 * goal:g} % after {first_below(errors, goal):.0f} s")
         print(
-            f"  error over the last {LATE_SECONDS} s: {100 * np.median(errors[:, -LATE_SECONDS:]):.2g} %"
+            f"  error over the last {LATE_SECONDS} s: "
+            f"{100 * np.median(errors[:, -LATE_SECONDS:]):.2g} %"
         )
     without, with_faults = found.values()
     kept = np.median(with_faults.exchanges[:, -1]) / np.median(without.exchanges[:, -1])
@@ -141,7 +142,8 @@ def main() -> None:
     ]
     print(f"error after {same:,.0f} exchanges: {100 * at[0]:.2g} % and {100 * at[1]:.2g} %")
     print(
-        f"{time.perf_counter() - start:.0f} s for {2 * runs * seconds} virtual seconds of {NODES} nodes"
+        f"{time.perf_counter() - start:.0f} s for {2 * runs * seconds} virtual seconds of {NODES} "
+        "nodes"
     )
     if arguments.plot:
         draw(arguments.plot, found)

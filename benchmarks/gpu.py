@@ -47,7 +47,8 @@ SEED = 1
 NODES = 1599
 RUNS = 264  # twice as many as an H200 has multiprocessors
 STATISTICS = (
-    "gini-mean-difference", "gini-index", "mean-pairwise-distance", "kendall-tau", "auc", "concordance-index",
+    "gini-mean-difference", "gini-index", "mean-pairwise-distance", "kendall-tau", "auc",
+    "concordance-index",
     "within-cluster-scatter", "energy-distance",
 )  # fmt: skip
 PROTOCOLS = tuple(
@@ -129,7 +130,8 @@ def check_statistic(statistic: str, names: Iterable[str], n: int, iterations: in
             unequal, _ = differences(setting, 2 if has_blocks else 1, iterations, has_blocks)
             loop = "a block a run" if has_blocks else "one run"
             lines.append(
-                f"{statistic:24} {protocol:14} {loop:14} {'same bits' if not unequal else f'{unequal} nodes differ'}"
+                f"{statistic:24} {protocol:14} {loop:14} "
+                f"{'same bits' if not unequal else f'{unequal} nodes differ'}"
             )
     return lines
 
@@ -265,7 +267,8 @@ def check_simulate(smoke: bool) -> None:
     for engine, runs, iterations in jobs:
         start = time.perf_counter()
         trace = gosta.simulate(
-            x, "gini-mean-difference", graph="watts-strogatz", protocol="tracking", runs=runs, iterations=iterations,
+            x, "gini-mean-difference", graph="watts-strogatz", protocol="tracking", runs=runs,
+            iterations=iterations,
             checkpoints=5 if smoke else 100, engine=engine, seed=SEED,
         )  # fmt: skip
         traces[engine] = trace
@@ -273,7 +276,8 @@ def check_simulate(smoke: bool) -> None:
         rate = runs * iterations / trace.info.seconds / 1e9
         title = f"simulate, {engine}, {runs} runs of {iterations:.0e}"
         print(
-            f"{title:<60} {seconds:8.2f} s, {trace.info.seconds:.2f} s without preparing; {rate:.3f} 10^9/s",
+            f"{title:<60} {seconds:8.2f} s, {trace.info.seconds:.2f} s without preparing; "
+            f"{rate:.3f} 10^9/s",
             flush=True,
         )
     for name in ("mean", "spread", "median", "estimate"):

@@ -76,8 +76,10 @@ def correlated(statistic: str, rho: float, n: int) -> Case:
 
     tau = 2 / pi * asin(rho)
     values = {
-        "kendall-tau": tau, "spearman-rho": 6 / pi * asin(rho / 2), "concordance-index": (1 + tau) / 2,
-        "distance-correlation": sqrt(_distance_covariance(rho) / _distance_covariance(1.0)), "covariance": rho,
+        "kendall-tau": tau, "spearman-rho": 6 / pi * asin(rho / 2),
+        "concordance-index": (1 + tau) / 2,
+        "distance-correlation": sqrt(_distance_covariance(rho) / _distance_covariance(1.0)),
+        "covariance": rho,
     }  # fmt: skip
     title = f"normal, correlation {rho:g}" if rho else "independent normal"
     return Case(statistic, title, str(n), values[statistic], sample)
@@ -133,11 +135,18 @@ def shifted(statistic: str, shift: float, n: int) -> Case:
 
 
 CASES = [
-    classes(0.7, 10, 10), classes(0.96, 10, 10), classes(0.96, 25, 25), classes(0.99, 10, 10), classes(0.99, 25, 25),
+    classes(0.7, 10, 10), classes(0.96, 10, 10), classes(0.96, 25, 25), classes(0.99, 10, 10),
+    classes(0.99, 25, 25),
     classes(0.96, 200, 200), classes(0.96, 2, 98), classes(0.7, 2, 98),
     classes(0.96, 25, 25, tail=True), classes(0.99, 100, 100, tail=True, is_hard=True),
-    *(correlated("kendall-tau", rho, n) for rho, n in ((0.0, 10), (0.5, 20), (0.9, 20), (0.5, 100))),
-    *(correlated("spearman-rho", rho, n) for rho, n in ((0.0, 10), (0.5, 20), (0.9, 20), (0.5, 100))),
+    *(
+        correlated("kendall-tau", rho, n)
+        for rho, n in ((0.0, 10), (0.5, 20), (0.9, 20), (0.5, 100))
+    ),
+    *(
+        correlated("spearman-rho", rho, n)
+        for rho, n in ((0.0, 10), (0.5, 20), (0.9, 20), (0.5, 100))
+    ),
     *(correlated("concordance-index", rho, n) for rho, n in ((0.5, 20), (0.9, 20), (0.5, 100))),
     *(correlated("covariance", rho, n) for rho, n in ((0.5, 20), (0.5, 100))),
     *(correlated("distance-correlation", 0.0, n) for n in (20, 100, 400)),
@@ -146,7 +155,8 @@ CASES = [
     *(spread("gini-mean-difference", 1.0, n) for n in (50, 200)),
     *(spread("gini-index", sigma, 50, is_hard=sigma > 0.5) for sigma in (0.5, 1.0, 2.0)),
     spread("gini-index", 1.0, 200), spread("gini-index", 2.0, 200, is_hard=True),
-    spread("variance", 0.5, 50), spread("variance", 1.0, 50, is_hard=True), spread("variance", 1.0, 200),
+    spread("variance", 0.5, 50), spread("variance", 1.0, 50, is_hard=True),
+    spread("variance", 1.0, 200),
     *(shifted(name, shift, n) for name in ("energy-distance", "mmd")
       for shift, n in ((0.0, 25), (0.3, 100), (0.5, 25), (1.0, 100))),
 ]  # fmt: skip
@@ -180,7 +190,8 @@ def main() -> None:
     common.print_machine()
     start = time.perf_counter()
     print(
-        "| statistic | population | rows | covers | plain | typical width |\n| --- | --- | --- | --- | --- | --- |"
+        "| statistic | population | rows | covers | plain | typical width |\n| --- | --- | --- | "
+        "--- | --- | --- |"
     )
     with progress.bar("coverage", len(CASES), 0) as advance:
         for case in CASES:

@@ -114,7 +114,8 @@ def main() -> None:
         samples, least = SMOKE_SAMPLES, LEAST_COVERAGE_SMOKE
     common.print_machine("numba")
     print(
-        "| statistic | network | nodes | all rows in one place | wider |\n| --- | --- | --- | --- | --- |"
+        "| statistic | network | nodes | all rows in one place | wider |\n| --- | --- | --- | --- "
+        "| --- |"
     )
     with progress.bar("coverage", len(POPULATIONS) * len(NETWORKS), 0) as advance:
         for name in POPULATIONS:

@@ -65,7 +65,10 @@ def main() -> None:
         if (share > REQUIRED_OF_RUN or rate < REQUIRED_FRAMES) and not arguments.smoke
         else ""
     )
-    cost = f"{100 * share:.1f} % of a core beyond the simulation, {size / 1000:.1f} kB per second{too_much}"
+    cost = (
+        f"{100 * share:.1f} % of a core beyond the simulation, "
+        f"{size / 1000:.1f} kB per second{too_much}"
+    )
     print(f"a run of {simulated:,} nodes: {rate:.1f} frames per second, {cost}")
 
 

@@ -16,7 +16,8 @@ HOSPITALS = 20
 def different_patients(exchanges: int, runs: int, allowed: float) -> None:
     """Print how close hospitals come whose patients have tumours of different sizes."""
     trace = gosta.simulate(
-        "breast-cancer", "gini-mean-difference", columns="mean radius", nodes=HOSPITALS, by="mean radius",
+        "breast-cancer", "gini-mean-difference", columns="mean radius", nodes=HOSPITALS,
+        by="mean radius",
         iterations=exchanges, runs=runs, checkpoints=25,
     )  # fmt: skip
     errors = trace.error()["mean"].values

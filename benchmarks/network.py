@@ -76,10 +76,28 @@ WINDOW_SECONDS = 0.05  # in which round trips are counted
 
 def make_network(folder: Path, nodes: int, graph: str, port: int, *more: str) -> Path:
     subprocess.run(
-        [*common.GOSTA, "network", "init", str(folder), "--data", "breast-cancer", "--statistic", "auc", "--nodes",
-         str(nodes), "--graph", graph, "--deal", "even", "--port", str(port), *more],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            *common.GOSTA,
+            "network",
+            "init",
+            str(folder),
+            "--data",
+            "breast-cancer",
+            "--statistic",
+            "auc",
+            "--nodes",
+            str(nodes),
+            "--graph",
+            graph,
+            "--deal",
+            "even",
+            "--port",
+            str(port),
+            *more,
+        ],
+        check=True,
+        capture_output=True,
+    )
     return folder
 
 
@@ -247,12 +265,14 @@ def forwarded(place: Path, bytes_: int, sizes: Sizes) -> float:
     direct, through = np.median(trips, axis=0)
     ratio = float(through / direct)
     print(
-        f"round trips of a link: {direct:,.0f} a second; through a forwarder {through:,.0f}, {ratio:.2f} of that"
+        f"round trips of a link: {direct:,.0f} a second; through a forwarder {through:,.0f}, "
+        f"{ratio:.2f} of that"
     )
     if sizes.rounds > 1:
         direct, through = (exchanges(folder, port, sizes.seconds, 3) for folder, port in folders)
         print(
-            f"exchanges: {direct:,.0f} a second; through a forwarder {through:,.0f}, {through / direct:.2f} of that"
+            f"exchanges: {direct:,.0f} a second; through a forwarder {through:,.0f}, "
+            f"{through / direct:.2f} of that"
         )
     return ratio
 
@@ -283,7 +303,9 @@ def status(port: int) -> dict[str, Any]:
 
 
 def exchanges(folder: Path, port: int, seconds: float, nodes: int = 2) -> float:
-    """Return the exchanges a second of two nodes; one of them initiates all, as fast as they can."""
+    """Return the exchanges a second of two nodes; one of them initiates all, as fast as they
+    can.
+    """
     names = [f"node-{k}" for k in range(nodes)]
     for name in names:
         (folder / name / "journal.sqlite").unlink(missing_ok=True)
@@ -398,17 +420,20 @@ def many_nodes(folder: Path, port: int, sizes: Sizes) -> None:
     )
     states = {s["state"] for s in statuses}
     print(
-        f"{sizes.nodes} nodes, rate {sizes.rate} a node: all had an exchange {up:.0f} s after the first was started"
+        f"{sizes.nodes} nodes, rate {sizes.rate} a node: all had an exchange {up:.0f} s after the "
+        "first was started"
     )
     rate = done / 2 / elapsed
     print(
-        f"  {rate:.0f} exchanges a second, {100 * busy:.0f} % of all cores, {100 * unanswered:.1f} % without an answer"
+        f"  {rate:.0f} exchanges a second, {100 * busy:.0f} % of all cores, {100 * unanswered:.1f} "
+        "% without an answer"
     )
     print(
         f"  states: {', '.join(sorted(states))}; estimates off by at most {100 * off.max():.2g} %"
     )
     print(
-        f"  memory of a node: {np.median(memory):.0f} MiB, {np.median(unique):.0f} MiB of them its own"
+        f"  memory of a node: {np.median(memory):.0f} MiB, {np.median(unique):.0f} MiB of them its "
+        "own"
     )
     assert states == {"running"}, states
     assert off.max() < MOST_ERROR, off

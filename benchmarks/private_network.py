@@ -55,11 +55,30 @@ def make_network(folder: Path, nodes: int, statistics: str, bins: int, *more: st
         part for one in RANGES if one.partition("=")[0] in columns for part in ("--range", one)
     ]
     subprocess.run(
-        [*common.GOSTA, "network", "init", str(folder), "--private", "--statistic", statistics, "--label", "died",
-         "--classes", "0,1", "--bins", str(bins), *ranges, "--nodes", str(nodes), "--port", str(ports.free(2 * nodes)),
-         *more],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            *common.GOSTA,
+            "network",
+            "init",
+            str(folder),
+            "--private",
+            "--statistic",
+            statistics,
+            "--label",
+            "died",
+            "--classes",
+            "0,1",
+            "--bins",
+            str(bins),
+            *ranges,
+            "--nodes",
+            str(nodes),
+            "--port",
+            str(ports.free(2 * nodes)),
+            *more,
+        ],
+        check=True,
+        capture_output=True,
+    )
     return sorted(folder.glob("node-*"), key=lambda one: int(one.name[5:]))
 
 
@@ -84,7 +103,9 @@ def write_rows(folders: list[Path], rng: np.random.Generator) -> None:
 
 
 async def time_release(folders: list[Path]) -> tuple[float, dict[str, Any]]:
-    """Run all nodes in this process; return the time until all know the total, and what they sent."""
+    """Run all nodes in this process; return the time until all know the total, and what they
+    sent.
+    """
     loop, nodes, transports = asyncio.get_running_loop(), [], []
     for folder in folders:
         config = read_node(folder / "node.toml")
@@ -125,7 +146,8 @@ def measure(nodes: int, bins: int, graph: str, required: float | None) -> None:
     )
     sent = found["bytes"]
     print(
-        f"{nodes} sites, {bins} bins, {graph}: {seconds:.2f} s from start to complete{verdict}; a site sent "
+        f"{nodes} sites, {bins} bins, {graph}: {seconds:.2f} s from start to complete{verdict}; a "
+        "site sent "
         f"{np.mean(sent) / 1e3:.0f} kB, at most {max(sent) / 1e3:.0f} kB",
         flush=True,
     )
@@ -170,7 +192,8 @@ def check(data_sets: int, nodes: int, bins: int) -> None:
             run_verify(Path(place) / "net")
     number = len(STATISTICS.split(","))
     print(
-        f"{data_sets} data sets, {nodes} processes: totals are the plain sums, {number} statistics lie in brackets"
+        f"{data_sets} data sets, {nodes} processes: totals are the plain sums, {number} statistics "
+        "lie in brackets"
     )
 
 

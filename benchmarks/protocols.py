@@ -404,7 +404,8 @@ def compare_all(
         found.append(rows)
         print_row([graph, str(n or ""), *(row.exchanges_cell() for row in rows)])
     print(
-        "\nthe same: times fewer numbers sent, times less time; exchanges to the limits, pooled and averaging\n"
+        "\nthe same: times fewer numbers sent, times less time; exchanges to the limits, pooled "
+        "and averaging\n"
     )
     print_row(heading)
     print_row(["---"] * len(heading))
@@ -524,7 +525,9 @@ def changed(module: Any, *changes: tuple[str, str]) -> dict[str, Any]:
 
 
 def averaging_variant(*changes: tuple[str, str]) -> Protocol:
-    """Return the default protocol with other constants of averaging, which are those of tracking."""
+    """Return the default protocol with other constants of averaging, which are those of
+    tracking.
+    """
     return replace(carried_means.protocol, meet=changed(tracking, *changes)["meet"])
 
 
@@ -589,7 +592,9 @@ def in_use(variant: Protocol | dict[str, Any]) -> Iterator[Protocol]:
 
 
 def compare_variants(cases: list[Case], per_node: int = PER_NODE, **settings: Any) -> None:
-    """Print the exchanges of the protocol as it is, and those of its variants as multiples of that."""
+    """Print the exchanges of the protocol as it is, and those of its variants as multiples of
+    that.
+    """
     print_row(
         [
             "variant",

@@ -152,7 +152,8 @@ def async_against_c(loop: ctypes.CDLL, n: int, d: int, count: int, required: flo
     packed = 2 * ours.bytes_per_node / 64 if ours.bytes_per_node else 2 * (2 + 2 * row)
     million = 1e-6 * count / times[0]
     print(
-        f"  {million:.1f} M exchanges/s; cache lines an exchange touches: {packed:.1f} in gosta, {plain:.1f} in C"
+        f"  {million:.1f} M exchanges/s; cache lines an exchange touches: {packed:.1f} in gosta, "
+        f"{plain:.1f} in C"
     )
 
 

@@ -160,7 +160,8 @@ def main() -> None:
     simulated_table(60 if smoke else None, 2 if smoke else 20)
     runs, seconds = (1, 4) if smoke else (20, 20)
     print(
-        f"\nexchanges until the AUC is within {numbers.percent(GOAL, 'g')}, {NODES} nodes, tracking:"
+        f"\nexchanges until the AUC is within {numbers.percent(GOAL, 'g')}, {NODES} nodes, "
+        "tracking:"
     )
     table, factors = [("", "real nodes", "simulated", "ratio")], []
     for name, loss, has_crashes in (

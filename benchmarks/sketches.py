@@ -83,7 +83,10 @@ def main() -> None:
     arguments = common.parser(__doc__).parse_args()
     common.print_machine()
     data = make_rows(300 if arguments.smoke else ROWS)
-    heading = "| statistic | bins | numbers | value | bracket ± | error | with found edges: bracket ± | error |"
+    heading = (
+        "| statistic | bins | numbers | value | bracket ± | error "
+        "| with found edges: bracket ± | error |"
+    )
     print(f"{len(data):,} rows", heading, "| --- " * 8 + "|", sep="\n")
     for name, made in SKETCHES.items():
         for bins in (MANY if is_of_one_column(made) else FEW) if made.is_binned else (1,):
@@ -93,7 +96,8 @@ def main() -> None:
                 found = [f"{number:.2g}" for number in line(data, name, bins, True)[2:]]
             shown = bins if made.is_binned else ""
             print(
-                f"| `{name}` | {shown} | {size:,} | {value:.4g} | {width:.2g} | {error:.2g} | {found[0]} | {found[1]} |"
+                f"| `{name}` | {shown} | {size:,} | {value:.4g} | {width:.2g} | {error:.2g} | "
+                f"{found[0]} | {found[1]} |"
             )
     many = make_rows(1_000 if arguments.smoke else 1_000_000)
     for name in ("auc", "gini-index", "kendall-tau", "energy-distance"):

@@ -71,7 +71,7 @@ class Stopped(NamedTuple):
     exchanges: float
     """Median number of exchanges at their end."""
     needed: float
-    """Exchanges after which 95 % of runs are within that error; NaN if that is beyond what was simulated."""
+    """Exchanges after which 95 % of runs are within that error; NaN if it takes more."""
 
 
 def measure(statistic: str, graph: str, n: int, per_node: int, runs: int, until: float) -> Stopped:
@@ -275,7 +275,8 @@ def print_variants(suite: Suite, nodes: Sequence[int], until: float) -> None:
     case, and when.
     """
     print(
-        "| nodes | rule | kept | lowest | not stopped | exchanges of a node |\n| --- | --- | --- | --- | --- | --- |"
+        "| nodes | rule | kept | lowest | not stopped | exchanges of a node |\n| --- | --- | --- | "
+        "--- | --- | --- |"
     )
     for n in nodes:
         cases = [c for c in suite.cases if c.by is None or n <= MAX_NODES_WITH_TABLES]
@@ -290,7 +291,8 @@ def print_variants(suite: Suite, nodes: Sequence[int], until: float) -> None:
             ended, kept = sum(e.ended for e in ends), sum(e.kept for e in ends)
             lowest = min((e.kept / e.ended for e in ends if e.ended), default=np.nan)
             when = np.exp(np.mean([np.log(np.median(e.exchanges)) for e in ends if e.ended]))
-            shares = f"{100 * kept / max(1, ended):.1f} % | {100 * lowest:.0f} % | {runs * len(ends) - ended}"
+            kept_share = f"{100 * kept / max(1, ended):.1f} %"
+            shares = f"{kept_share} | {100 * lowest:.0f} % | {runs * len(ends) - ended}"
             print(f"| {n} | {name} | {shares} | {when:.0f} |", flush=True)
 
 
@@ -331,7 +333,8 @@ def main() -> None:
                 if np.isfinite(found.needed):
                     needed = f"{found.needed:,.0f} | {found.exchanges / found.needed:.1f}"
                 print(
-                    f"| {graph} | `{statistic}` | {found.kept} of {found.runs} | {end} | {needed} |",
+                    f"| {graph} | `{statistic}` | {found.kept} of {found.runs} | {end} | {needed} "
+                    "|",
                     flush=True,
                 )
                 advance(1)

@@ -1,4 +1,6 @@
-"""Settings of the documentation site; `make docs` builds it. CONTRIBUTING.md says where a page goes."""
+"""Settings of the documentation site; `make docs` builds it. CONTRIBUTING.md says where a page
+goes.
+"""
 
 import hashlib
 import shutil
@@ -40,8 +42,8 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!gosta\.).*")]
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4  # anchors as a forge makes them, so that links work there too
 
-# Cells of tutorials, and examples, run at build. What they showed, and what pages say of the package, is kept until
-# they or the package change.
+# Cells of tutorials, and examples, run at build. What they showed, and what pages say of the
+# package, is kept until they or the package change.
 _digest = hashlib.sha256()
 for _path in sorted((ROOT / "src" / "gosta").rglob("*.py")):
     _digest.update(_path.read_bytes())

@@ -30,7 +30,8 @@ for protocol in PROTOCOLS:
     )
     error = trace.error()
     print(
-        f"{protocol:>14}: error {100 * float(error['mean'][-1]):.2f} % after {trace.units[-1]:,} numbers sent"
+        f"{protocol:>14}: error {100 * float(error['mean'][-1]):.2f} % after {trace.units[-1]:,} "
+        "numbers sent"
     )
     ax.plot(trace.units, 100 * error["mean"], label=protocol)
 ax.set(xscale="log", yscale="log", xlabel="numbers sent", ylabel="mean relative error")

@@ -19,7 +19,8 @@ pooled = gosta.exact(data, "auc", interval=0.95)
 trace = gosta.simulate(data, "auc", nodes=20, by="mean radius", interval=0.95, runs=1)
 low, high = (one.isel(run=0) for one in trace.intervals())
 print(
-    f"all rows in one place: {pooled.value:.4f}, 95 % interval {pooled.low:.4f} to {pooled.high:.4f}"
+    f"all rows in one place: {pooled.value:.4f}, 95 % interval {pooled.low:.4f} to "
+    f"{pooled.high:.4f}"
 )
 estimate, ends = (
     float(trace.estimates[0, -1, 0]),

@@ -30,7 +30,8 @@ def release(epsilon: float | None, seed: int = 0) -> StratumResult:
     all.
     """
     found = gosta.private.release(
-        sites, "auc", score="risk", label="died", classes=[-1.0, 1.0], ranges={"risk": (risk.min(), risk.max())},
+        sites, "auc", score="risk", label="died", classes=[-1.0, 1.0],
+        ranges={"risk": (risk.min(), risk.max())},
         bins=64 if epsilon is None else 16, epsilon=epsilon, seed=seed,
     )  # fmt: skip
     return found.results[0]
@@ -39,7 +40,8 @@ def release(epsilon: float | None, seed: int = 0) -> StratumResult:
 found = release(None)
 print(f"all rows in one place: {exact:.5f}")
 print(
-    f"from masked sums:      {found.value[0]:.5f}, certainly between {found.low[0]:.5f} and {found.high[0]:.5f}"
+    f"from masked sums:      {found.value[0]:.5f}, certainly between {found.low[0]:.5f} and "
+    f"{found.high[0]:.5f}"
 )
 
 # %%

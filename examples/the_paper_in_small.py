@@ -45,7 +45,8 @@ for ax, (graph, title) in zip(panels, NETWORKS.items(), strict=True):
             alpha=0.2,
         )
         print(
-            f"{title:>20}, {protocol:>10}: {float(mean[-1]):5.2f} % after {trace.iterations[-1]:,} iterations"
+            f"{title:>20}, {protocol:>10}: {float(mean[-1]):5.2f} % after {trace.iterations[-1]:,} "
+            "iterations"
         )
     ax.set(xscale="log", yscale="log", xlabel="iterations", title=title)
 panels[0].set_ylabel("relative error")

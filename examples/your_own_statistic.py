@@ -32,7 +32,8 @@ def huber_scatter(x: Sequence[float], y: Sequence[float], delta: float = 1.0) ->
 data = gosta.datasets.load("breast-cancer")
 for delta in (0.5, 2.0, 8.0):
     print(
-        f"delta = {delta}: {gosta.exact(data, huber_scatter, columns='mean radius', delta=delta):.4f}"
+        f"delta = {delta}: "
+        f"{gosta.exact(data, huber_scatter, columns='mean radius', delta=delta):.4f}"
     )
 
 # %%

@@ -1,4 +1,5 @@
-"""Exit with 0 if the node in a folder is well, with 1 and the reason if not: for Docker's HEALTHCHECK.
+"""Exit with 0 if the node in a folder is well, with 1 and the reason if not: for Docker's
+HEALTHCHECK.
 
 The node answers at /healthz of its status page, whose address is in its node.toml.
 """

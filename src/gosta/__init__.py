@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_ERRORS = "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError UnsupportedError"
+_ERRORS = (
+    "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError "
+    "UnsupportedError"
+)
 _MODULES = ("datasets", "engines", "graphs", "net", "private", "protocols", "statistics", "theory")
 # The module that defines each other public name.
 _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {

@@ -65,14 +65,18 @@ def test_chi_squared_is_scipys() -> None:
 # Vaccinated ill and healthy, not vaccinated ill and healthy: the thirteen trials of BCG in Colditz
 # and others (1994).
 BCG = [
-    (4, 119, 11, 128), (6, 300, 29, 274), (3, 228, 11, 209), (62, 13536, 248, 12619), (33, 5036, 47, 5761),
-    (180, 1361, 372, 1079), (8, 2537, 10, 619), (505, 87886, 499, 87892), (29, 7470, 45, 7232), (17, 1699, 65, 1600),
+    (4, 119, 11, 128), (6, 300, 29, 274), (3, 228, 11, 209), (62, 13536, 248, 12619),
+    (33, 5036, 47, 5761),
+    (180, 1361, 372, 1079), (8, 2537, 10, 619), (505, 87886, 499, 87892), (29, 7470, 45, 7232),
+    (17, 1699, 65, 1600),
     (186, 50448, 141, 27197), (5, 2493, 3, 2338), (27, 16886, 29, 17825),
 ]  # fmt: skip
 
 
 def test_heterogeneity_of_the_bcg_trials_is_that_of_metafor() -> None:
-    """As published in the documentation of metafor: DerSimonian and Laird's estimates, the Q-profile's interval."""
+    """As published in the documentation of metafor: DerSimonian and Laird's estimates, the
+    Q-profile's interval.
+    """
     values = [np.log(a / (a + b)) - np.log(c / (c + d)) for a, b, c, d in BCG]
     errors = [np.sqrt(1 / a - 1 / (a + b) + 1 / c - 1 / (c + d)) for a, b, c, d in BCG]
     found = heterogeneity(values, errors)
@@ -88,7 +92,9 @@ def test_heterogeneity_of_the_bcg_trials_is_that_of_metafor() -> None:
 
 
 def test_interval_of_i_squared() -> None:
-    """Four equal groups have 0 % to 84.7 %, whatever their values: Higgins and Thompson's formula."""
+    """Four equal groups have 0 % to 84.7 %, whatever their values: Higgins and Thompson's
+    formula.
+    """
     same = heterogeneity([1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0])
     assert same is not None
     assert (same.q, same.i_squared, same.spread_interval) == (0.0, 0.0, (0.0, 0.0))
@@ -240,7 +246,8 @@ def test_several_on_the_command_line(run: Any, file: Path) -> None:
     assert [one["value"] for one in both] == [one["value"] for one in again]
     assert both[1]["assumed"]["variant"] == "a"
     assert both[0]["assumed"] | {"columns_left_out": 0} == {
-        "positive": "case", "negative": ["control"], "positive_was_given": True, "rows_dropped": 0, "header": True,
+        "positive": "case", "negative": ["control"], "positive_was_given": True, "rows_dropped": 0,
+        "header": True,
         "columns_left_out": 0,
     }  # fmt: skip
     assert both[0]["assumed"]["columns_left_out"] == ["age", "hospital"]
@@ -336,8 +343,8 @@ def test_a_column_of_scores_that_is_left_out_is_named(run: Any, tmp_path: Path) 
     shown = run("exact", tmp_path / "t.csv", "-s", "variance")[1]
     assert "from age" in shown
     assert (
-        "warning: the column 'score' is taken for scores and left out; to use it as a number: --columns score"
-        in shown
+        "warning: the column 'score' is taken for scores and left out; to use it as a number: "
+        "--columns score" in shown
     )
     assert "warning" not in run("exact", tmp_path / "t.csv", "-s", "variance", "-c", "age")[1]
 

@@ -26,11 +26,14 @@ from gosta.statistics.exact import measure
 SHORT = settings(max_examples=50)  # for each of many statistics
 every = pytest.mark.parametrize("statistic", BUILT_IN, ids=lambda s: s.name)
 NAMES = {
-    "variance", "covariance", "gini-mean-difference", "gini-index", "kendall-tau", "auc", "mann-whitney",
+    "variance", "covariance", "gini-mean-difference", "gini-index", "kendall-tau", "auc",
+    "mann-whitney",
     "within-cluster-scatter", "energy-distance", "mmd", "concordance-index", "spearman-rho",
     "distance-correlation", "mean-pairwise-distance", "squared-scatter",
-    "auc-difference", "somers-d", "goodman-kruskal-gamma", "partial-auc", "multiclass-auc", "uno-concordance",
-    "trimmed-mean", "winsorised-mean", "theil-sen", "hodges-lehmann", "hodges-lehmann-shift", "ranks",
+    "auc-difference", "somers-d", "goodman-kruskal-gamma", "partial-auc", "multiclass-auc",
+    "uno-concordance",
+    "trimmed-mean", "winsorised-mean", "theil-sen", "hodges-lehmann", "hodges-lehmann-shift",
+    "ranks",
     "mann-whitney-z", "kendall-z",
 }  # fmt: skip
 
@@ -274,9 +277,11 @@ def test_means_are_within_their_ranges(statistic: Statistic, rows: list[tuple[fl
 
 def test_rows_of_classes_that_do_not_exist_are_not_valid() -> None:
     for name, row in [
-        ("auc", (0.5, 0.0)), ("mann-whitney", (0.5, 2.0)), ("mmd", (0.5, 1e9)), ("energy-distance", (0.5, 0.0)),
+        ("auc", (0.5, 0.0)), ("mann-whitney", (0.5, 2.0)), ("mmd", (0.5, 1e9)),
+        ("energy-distance", (0.5, 0.0)),
         ("concordance-index", (1.0, 0.5, 1.0)), ("within-cluster-scatter", (1.0, 0.5)),
-        ("within-cluster-scatter", (1.0, -1.0)), ("squared-scatter", (1.0, 0.5)), ("gini-index", (-1.0,)),
+        ("within-cluster-scatter", (1.0, -1.0)), ("squared-scatter", (1.0, 0.5)),
+        ("gini-index", (-1.0,)),
     ]:  # fmt: skip
         assert not Estimand(STATISTICS[name], np.array([row])).is_valid_row(row)
     assert Estimand(STATISTICS["variance"], np.ones((1, 1))).is_valid_row((-1.0,))

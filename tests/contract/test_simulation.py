@@ -90,7 +90,8 @@ def test_engines_agree_to_the_last_bit(protocol: Protocol, name: str) -> None:
 def test_whole_simulations_agree_to_the_last_bit(protocol: str) -> None:
     traces = [
         gosta.simulate(
-            "two-gaussians", "auc", graph="cycle", protocol=protocol, iterations=1500, runs=2, seed=5, checkpoints=7,
+            "two-gaussians", "auc", graph="cycle", protocol=protocol, iterations=1500, runs=2,
+            seed=5, checkpoints=7,
             engine=engine,
         )
         for engine in ("compiled", "reference")
@@ -185,7 +186,8 @@ def test_gosta_beats_u2_as_in_the_paper(graph: str) -> None:
     errors = {}
     for protocol in ("gosta-sync", "u2"):
         trace = gosta.simulate(
-            "wine-quality-red", "within-cluster-scatter", centroids="class-means", graph=graph, protocol=protocol,
+            "wine-quality-red", "within-cluster-scatter", centroids="class-means", graph=graph,
+            protocol=protocol,
             iterations=200_000, runs=10, checkpoints=40,
         )  # fmt: skip
         errors[protocol] = trace.error()

@@ -1,4 +1,6 @@
-"""Files that people have: Excel, Feather, JSON lines, folders, the standard input; separators, first lines, dates."""
+"""Files that people have: Excel, Feather, JSON lines, folders, the standard input; separators,
+first lines, dates.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ from gosta.simulation.runner import Interrupted
 
 
 def test_expected_error_of_a_node() -> None:
-    """The factor times the root mean square of the last changes, the last of which counts the most."""
+    """The factor times the root mean square of the last changes, the last of which counts the
+    most.
+    """
     times = stopping.reading_times(10, 10_000).tolist()
     assert times[0] == 10
     assert times[-1] == 10_000
@@ -38,7 +40,8 @@ def test_expected_error_of_a_node() -> None:
 def test_change_over_a_doubling_is_as_large_as_the_error_of_a_running_mean(
     power: float, ratio: float
 ) -> None:
-    """What the rule rests on: their standard deviations are equal, so without its factor the rule is the error's.
+    """What the rule rests on: their standard deviations are equal, so without its factor the rule
+    is the error's.
 
     Where values count in proportion to their number to a power, as in means that visitors carry,
     changes are larger.

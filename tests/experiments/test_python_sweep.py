@@ -250,7 +250,8 @@ def test_values_in_memory_are_swept_kept_and_recognised(
 
 
 def test_studies_are_read_and_take_no_other_settings(tmp_path: Path) -> None:
-    text = 'data = "iris"\nstatistic = "variance"\nprotocol = "gosta-async"\nruns = 2\ncheckpoints = 4\n'
+    text = 'data = "iris"\nstatistic = "variance"\nprotocol = "gosta-async"\nruns = 2\n'
+    text += "checkpoints = 4\n"
     path = tmp_path / "study.toml"
     path.write_text(
         text

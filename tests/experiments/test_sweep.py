@@ -287,7 +287,8 @@ def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: 
     """Send the signal to the command and its workers alike, as a terminal does."""
     study = written(
         tmp_path,
-        'data = "iris"\nstatistic = "variance"\nprotocol = "u2"\nseeds = 20\nruns = 1\niterations = 2_000_000\n',
+        'data = "iris"\nstatistic = "variance"\nprotocol = "u2"\nseeds = 20\nruns = 1\niterations '
+        "= 2_000_000\n",
     )
     kept = tmp_path / "study-results"
     process = subprocess.Popen(
@@ -319,7 +320,8 @@ def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: 
 def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
     study = written(
         tmp_path,
-        'data = "iris"\nstatistic = ["variance", "spearman-rho"]\ngraph = ["complete", "torus"]\nn = [100, 101]\n'
+        'data = "iris"\nstatistic = ["variance", "spearman-rho"]\ngraph = ["complete", "torus"]\nn '
+        "= [100, 101]\n"
         'runs = 1\niterations = 100\nprotocol = "gosta-async"\n',
     )
     done = command("sweep", "study.toml", folder=tmp_path)
@@ -357,7 +359,8 @@ def test_files_of_the_user_are_sent_with_the_jobs(tmp_path: Path) -> None:
 def f(x, y): return abs(x[0] - y[0])
 """
     (tmp_path / "own.py").write_text(own)
-    text = 'data = "x.csv"\nstatistic = "own.py:sweep-gap"\ngraph = ["ring.edges", "complete"]\ncolumns = "a"\nruns = 1\n'
+    text = 'data = "x.csv"\nstatistic = "own.py:sweep-gap"\ncolumns = "a"\nruns = 1\n'
+    text += 'graph = ["ring.edges", "complete"]\n'
     study = written(tmp_path, text + "checkpoints = 3\n")
     outcome = run_study(study, tmp_path / "out", workers=2)
     assert not outcome.failed

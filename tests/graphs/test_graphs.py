@@ -621,7 +621,8 @@ def test_names_and_sizes() -> None:
     says("unknown graph or file 'toros'; did you mean 'torus'", graphs.load, "toros", 9)
     says("graph 'torus' needs a number of nodes; give n", graphs.load, "torus")
     says(
-        r"torus: 569 nodes do not fill a rectangle with both sides above 2; the nearest sizes are 567 and 570: "
+        r"torus: 569 nodes do not fill a rectangle with both sides above 2; the nearest sizes are "
+        r"567 and 570: "
         r"take n=567 \(--n 567\), or another graph",
         graphs.make,
         "torus",

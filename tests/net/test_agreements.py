@@ -1,4 +1,6 @@
-"""Agreements of a site's operator: the file, and the commands 'gosta network agree' and 'gosta node leave'."""
+"""Agreements of a site's operator: the file, and the commands 'gosta network agree' and 'gosta node
+leave'.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ INIT = (
     "--range",
     "risk=0:1",
 )
-CLEAR = "The exact sums of node-4 can then be computed by everybody who has the totals with and without it."
+CLEAR = (
+    "The exact sums of node-4 can then be computed by everybody who has the totals with and "
+    "without it."
+)
 
 
 @pytest.fixture
@@ -205,8 +210,8 @@ def test_removing_a_site_says_what_it_costs(tmp_path: Path, net: Path, gosta_: A
     out = gosta_("network", "remove", net, "node-3")[1]
     assert f"operator runs:\n  gosta network agree {net} node-3\n" in out
     assert (
-        "the totals with and without node-3 give its exact sums; none waits if it left by: gosta node leave"
-        in out
+        "the totals with and without node-3 give its exact sums; none waits if it left by: gosta "
+        "node leave" in out
     )
     noisy = tmp_path / "noisy"
     assert gosta_(*INIT, "--epsilon", 2, "--nodes", 4, "--port", ports.free(), noisy)[0] == 0

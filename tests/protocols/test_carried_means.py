@@ -1,4 +1,6 @@
-"""Carried means: what they conserve, that estimates never diverge and have no lasting bias, small and odd networks."""
+"""Carried means: what they conserve, that estimates never diverge and have no lasting bias, small
+and odd networks.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def run_on_small_graph(
 @given(seed=st.integers(0, 10**6), exchanges=st.integers(1, 3000))
 @pytest.mark.parametrize("statistic", ["gini-mean-difference", "gini-index"])
 def test_sums_are_conserved(statistic: str, seed: int, exchanges: int) -> None:
-    """Summed over nodes, `ahead` + `owed` equals what visitors have been counted with, and how many were counted."""
+    """Summed over nodes, `ahead` + `owed` equals what visitors have been counted with, and how many
+    were counted.
+    """
     found = run_on_small_graph(seed, exchanges, statistic)
     left, right = conserved_sums(found.engine, found.batch)
     np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-12)
@@ -86,7 +90,9 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
 
 @pytest.mark.parametrize("graph", FAMILIES)
 def test_no_lasting_bias_on_any_family(graph: str) -> None:
-    """After 20 000 exchanges a node, which hubs and sorted rows would bias for ever if they counted for more."""
+    """After 20 000 exchanges a node, which hubs and sorted rows would bias for ever if they counted
+    for more.
+    """
     rows = np.sort(np.random.default_rng(1).lognormal(size=64))
     trace = gosta.simulate(
         rows, "gini-mean-difference", graph=graph, iterations=64 * 10_000, runs=4, checkpoints=1
@@ -132,7 +138,9 @@ def test_two_and_three_nodes(rows: list[float], graph: str) -> None:
 
 
 def test_rows_that_are_all_alike() -> None:
-    """Every kernel value is the same, so that every node has it as soon as a few visitors are counted."""
+    """Every kernel value is the same, so that every node has it as soon as a few visitors are
+    counted.
+    """
     same = gosta.simulate([2.0] * 20, "gini-mean-difference", graph="cycle", iterations=500, runs=2)
     assert (same.data["estimates"].values == 0).all()
     graph = graphs.load("cycle", n=20)
@@ -143,7 +151,9 @@ def test_rows_that_are_all_alike() -> None:
 
 @pytest.mark.parametrize("protocol", [NAME, "tracking"])
 def test_pairs_of_a_row_with_itself_are_counted_right(protocol: str) -> None:
-    """Kernels that are not 0 there, few nodes, many exchanges: the value counts all pairs, visitors do not."""
+    """Kernels that are not 0 there, few nodes, many exchanges: the value counts all pairs, visitors
+    do not.
+    """
     settings: dict[str, Any] = {
         "graph": "cycle",
         "iterations": 400_000,

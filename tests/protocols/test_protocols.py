@@ -34,7 +34,8 @@ def own_meet(me: State, you: tuple[float], fresh: float, row_share: float) -> St
 
 def own_protocol(name: str) -> Protocol:
     return Protocol(
-        name, "A leaky mean.", "an estimate", State, lambda zero: State(zero), lambda me, tick: (me.z,), own_meet,
+        name, "A leaky mean.", "an estimate", State, lambda zero: State(zero), lambda me,
+        tick: (me.z,), own_meet,
         lambda me, tick: me.z,
     )  # fmt: skip
 
@@ -263,7 +264,8 @@ def test_the_protocol_of_the_guide_runs_as_it_stands_there(nodes: int | None) ->
 def test_engines_agree_on_a_protocol_of_ones_own(nodes: int | None) -> None:
     traces = [
         gosta.simulate(
-            "iris", "gini-mean-difference", protocol=own_protocol("own"), graph="complete", nodes=nodes, iterations=400,
+            "iris", "gini-mean-difference", protocol=own_protocol("own"), graph="complete",
+            nodes=nodes, iterations=400,
             runs=1, engine=engine,
         )
         for engine in ("compiled", "reference")

@@ -99,7 +99,9 @@ def test_rates_of_the_tree_and_of_other_edges(n: int, seed: int) -> None:
 
 
 def test_complete_graphs_draw_from_their_tree() -> None:
-    """Shares are within 5 standard errors but for one seed in a million, pairs within 6 but for one in a million."""
+    """Shares are within 5 standard errors but for one seed in a million, pairs within 6 but for one
+    in a million.
+    """
     graph, size = with_tree(graphs.make("complete", 50)), 200_000
     assert graph.parents is not None
     edges = graph.draw(np.random.default_rng(0), size)
@@ -137,7 +139,8 @@ def test_engines_agree_to_the_last_bit(variant: str, graph: str) -> None:
     network: Any = weighted(given.get("nodes", 36), 3) if graph == "weighted" else graph
     traces = [
         gosta.simulate(
-            rows(36), graph=network, protocol="relay", iterations=600, runs=2, checkpoints=5, engine=engine, **given
+            rows(36), graph=network, protocol="relay", iterations=600, runs=2, checkpoints=5,
+            engine=engine, **given
         )
         for engine in ("compiled", "reference")
     ]  # fmt: skip
@@ -230,7 +233,9 @@ def two_cliques(n: int) -> tuple[Setting, Any, int]:
 
 
 def test_counts_tell_one_clique_from_two() -> None:
-    """Until the edge between them is used, the nodes of each clique know of its rows, and that others are missing."""
+    """Until the edge between them is used, the nodes of each clique know of its rows, and that
+    others are missing.
+    """
     n = 20
     setting, inside, bridge = two_cliques(n)
     engine = compiled.make(setting, 0)
@@ -252,7 +257,9 @@ def test_counts_tell_one_clique_from_two() -> None:
 
 
 def test_nodes_do_not_stop_while_rows_are_missing() -> None:
-    """Two cliques of equal rows each, and a bridge that is hardly ever used: within a clique nothing changes."""
+    """Two cliques of equal rows each, and a bridge that is hardly ever used: within a clique
+    nothing changes.
+    """
     n = 20
     graph = graphs.make("two-cliques", n)
     assert graph.edges is not None
@@ -327,7 +334,8 @@ def test_fewer_exchanges_than_carried_means_where_there_is_a_bottleneck(
     errors = [
         float(
             gosta.simulate(
-                rows(400), "gini-mean-difference", graph=family, protocol=protocol, iterations=8000, runs=5
+                rows(400), "gini-mean-difference", graph=family, protocol=protocol, iterations=8000,
+                runs=5
             ).error()["mean"][-1]
         )
         for protocol in ("carried-means", "relay")

@@ -41,7 +41,9 @@ def setting_of(seed: int, statistic: str) -> tuple[Setting, np.random.Generator]
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 3000))
 @pytest.mark.parametrize("statistic", ["gini-mean-difference", "variance"])
 def test_sums_are_conserved(statistic: str, seed: int, count: int) -> None:
-    """Summed over nodes by rows, `ahead` + `owed` equals the smoothed mean of the nodes' own kernel values."""
+    """Summed over nodes by rows, `ahead` + `owed` equals the smoothed mean of the nodes' own kernel
+    values.
+    """
     setting, rng = setting_of(seed, statistic)
     assert isinstance(setting.protocol, Protocol)
     engine: Any = compiled.make(setting, 0)
@@ -80,7 +82,9 @@ def test_no_divergence_on_a_thousand_small_graphs() -> None:
 
 @pytest.mark.parametrize("graph", FAMILIES)
 def test_momentum_dies_away_on_every_family(graph: str) -> None:
-    """After 10 000 exchanges a node its memory is 2500 exchanges: larger pushes diverge on tori by then."""
+    """After 10 000 exchanges a node its memory is 2500 exchanges: larger pushes diverge on tori by
+    then.
+    """
     trace = gosta.simulate(
         np.random.default_rng(1).normal(size=64),
         "variance",
@@ -94,7 +98,9 @@ def test_momentum_dies_away_on_every_family(graph: str) -> None:
 
 @pytest.mark.parametrize("graph", ["complete", "watts-strogatz", "torus"])
 def test_four_times_fewer_exchanges_than_gosta(graph: str) -> None:
-    """Red wines, n = 1599, 10 runs on the same edges: at a quarter of the exchanges, the error is below GoSta's."""
+    """Red wines, n = 1599, 10 runs on the same edges: at a quarter of the exchanges, the error is
+    below GoSta's.
+    """
     common: dict[str, Any] = {**WINE, "graph": graph, "runs": 10, "seed": 1, "checkpoints": 1}
     common["data"] = gosta.datasets.load("wine-quality-red").shuffle(1)
     theirs = gosta.simulate(**common, protocol="gosta-async", iterations=400_000)
@@ -174,15 +180,23 @@ def test_statistics_and_protocols_without_intervals() -> None:
         ("spearman-rho", "tracking", "nodes cannot compute its interval"),
     ):
         with pytest.raises(gosta.InputError, match=message):
-            gosta.simulate("two-gaussians", statistic, columns=None if statistic != "spearman-rho" else [0, 1],
-                           protocol=protocol, interval=0.95, graph="complete")  # fmt: skip
+            gosta.simulate(
+                "two-gaussians",
+                statistic,
+                columns=None if statistic != "spearman-rho" else [0, 1],
+                protocol=protocol,
+                interval=0.95,
+                graph="complete",
+            )
     with pytest.raises(gosta.InputError, match="has no intervals"):
         gosta.simulate("iris", "variance", graph="complete", iterations=10, runs=1).intervals()
 
 
 def test_intervals_count_the_error_of_gossip() -> None:
-    """Rows in the order of a geometric graph from left to right, after the default number of iterations: nodes have met
-    rows like their own, and intervals from these alone cover the exact value at hardly any node."""
+    """Rows in the order of a geometric graph from left to right, after the default number of
+    iterations: nodes have met rows like their own, and intervals from these alone cover the exact
+    value at hardly any node.
+    """
     covers, widths, n = [], [], 300
     for seed in range(3):
         points = np.random.default_rng(seed).random((n, 2))
@@ -234,7 +248,9 @@ def test_intervals_of_a_run_that_is_continued() -> None:
 
 @pytest.mark.parametrize("name", ["auc", "kendall-tau", "spearman-rho", "mmd"])
 def test_numbers_that_nodes_send_stay_within_the_bounds_that_receivers_check(name: str) -> None:
-    """Also where an edge is used many times in a row, rows are sorted by node, and nodes know few of the others."""
+    """Also where an edge is used many times in a row, rows are sorted by node, and nodes know few
+    of the others.
+    """
     rng, statistic, tracking = (
         np.random.default_rng(8),
         STATISTICS[name],

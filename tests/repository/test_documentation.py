@@ -1,4 +1,6 @@
-"""The documents: every public name has a page and a complete docstring, every link leads somewhere."""
+"""The documents: every public name has a page and a complete docstring, every link leads
+somewhere.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,8 @@ def test_images_of_documents_are_small() -> None:
 
 def test_built_pages_are_checked(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
-        '<a href="b.html#there"></a> <a href="b.html#gone"></a> <a href="c.html"></a> <img src="none.png">'
+        '<a href="b.html#there"></a> <a href="b.html#gone"></a> <a href="c.html"></a> <img '
+        'src="none.png">'
         '<script src="https://cdn.example/x.js"></script> <a href="https://example.org"></a>'
     )
     (tmp_path / "b.html").write_text('<p id="there"></p>')

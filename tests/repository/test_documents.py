@@ -4,11 +4,13 @@ compared.
 What a document shows is run in the order of the document, in a folder of its own with `FILES`. A
 fenced block is
 
-- ``console``: commands after ``$``, each with its output, in which ``...`` stands for anything. Seconds, ports and how
-  far the nodes of a network have come are not compared. A command without output below it has to
-  succeed; one whose output is ``gosta: ...`` has to fail. What runs until Ctrl-C is stopped where
-  the document shows ``^C``, otherwise at its end: further commands run meanwhile.
-- ``python``: a program, which has the names of those before it. Code cells of notebooks are run by `make docs`.
+- ``console``: commands after ``$``, each with its output, in which ``...`` stands for anything.
+  Seconds, ports and how far the nodes of a network have come are not compared. A command without
+  output below it has to succeed; one whose output is ``gosta: ...`` has to fail. What runs until
+  Ctrl-C is stopped where the document shows ``^C``, otherwise at its end: further commands run
+  meanwhile.
+- ``python``: a program, which has the names of those before it. Code cells of notebooks are run by
+  `make docs`.
 - ``toml study.toml``, a language and a name: the content of that file.
 """
 
@@ -42,9 +44,11 @@ NOT_RUN = {
     "sudo": "changes the system",
     "journalctl": "needs systemd",
     "docker": "needs Docker; tests/system/test_containers.py runs the image",
-    "gosta network sign net/ request.json --certificate": "needs an authority; tests/net/deploy/test_enrolment.py has one",
+    "gosta network sign net/ request.json "
+    "--certificate": "needs an authority; tests/net/deploy/test_enrolment.py has one",
     "gosta sweep study.toml --engine gpu": "needs a GPU",
-    "gosta sweep study.toml --backend": "needs a cluster; tests/experiments/test_sweep.py runs a small one",
+    "gosta sweep study.toml "
+    "--backend": "needs a cluster; tests/experiments/test_sweep.py runs a small one",
 }
 # Documents in whose sentences `gosta ...` need not be a command, with the reason.
 NO_COMMANDS = {
@@ -56,7 +60,8 @@ NOT_RUN_PROGRAMS = {
     'for line in open("audit.jsonl", encoding="utf-8"):': (
         "tests/net/audit/test_contribution_log.py runs it on several logs"
     ),
-    "with Pool(2) as pool:": "belongs into a script; tests/system/test_pickling.py has such scripts",
+    "with Pool(2) as "
+    "pool:": "belongs into a script; tests/system/test_pickling.py has such scripts",
 }
 
 

@@ -101,7 +101,10 @@ def test_imports_inside_net_go_down_only() -> None:
 
 
 def test_reading_rows_does_not_import_the_protocol() -> None:
-    code = "import sys, gosta.net.node.rows; print([m for m in sys.modules if m.startswith('gosta.net.protocol')])"
+    code = (
+        "import sys, gosta.net.node.rows; "
+        "print([m for m in sys.modules if m.startswith('gosta.net.protocol')])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
 

@@ -221,7 +221,9 @@ def test_permutations(
 
 
 def test_mmd_by_permutations_is_close_to_that_over_all_of_them() -> None:
-    """999 permutations give the share over all 3,003 samples up to 5 standard errors: false alarms below 1e-6."""
+    """999 permutations give the share over all 3,003 samples up to 5 standard errors: false alarms
+    below 1e-6.
+    """
     rng = np.random.default_rng(0)
     n, few_rows = 14, 6
     x = rng.normal(size=(n, 2))
@@ -257,7 +259,9 @@ def test_student(log_freedom: float, t: float) -> None:
 
 
 def test_interval_of_a_shift_is_exact_for_few_rows() -> None:
-    """Of 126 orders of 5 and 4 rows, U is below 2 in 2 and below 3 in 4: the ends are ranks 2 and 19 of 20."""
+    """Of 126 orders of 5 and 4 rows, U is below 2 in 2 and below 3 in 4: the ends are ranks 2 and
+    19 of 20.
+    """
     first, second = np.array([1.1, 2.2, 3.3, 4.4, 5.5]), np.array([0.3, 0.9, 1.6, 2.0])
     gaps = np.sort((first[:, None] - second).ravel())
     result = gosta.test(np.concatenate([first, second]), "mann-whitney", label=[1] * 5 + [0] * 4)
@@ -379,7 +383,9 @@ def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 def test_what_was_assumed_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The positive class, rows that were left out, and a warning where the names of classes contradict."""
+    """The positive class, rows that were left out, and a warning where the names of classes
+    contradict.
+    """
     rng = np.random.default_rng(1)
     score, group = rng.normal(size=40), np.array(["case", "control"] * 20)
     score[3] = np.nan

@@ -1,4 +1,6 @@
-"""The GPU engine without a GPU: simulated, compiled to assembly, and what it says where it cannot run."""
+"""The GPU engine without a GPU: simulated, compiled to assembly, and what it says where it cannot
+run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Several statistics in one network of rows: in simulations, in virtual networks and on the command line."""
+"""Several statistics in one network of rows: in simulations, in virtual networks and on the command
+line.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ PATIENTS = {
     "cost": np.exp(RNG.normal(size=N)),
     "label": RISK + RNG.normal(size=N) > 0,
 }
-MIXED = "auc:risk,kendall-tau:risk+age,spearman-rho:risk+age,distance-correlation:risk+age,gini-index:cost"
+MIXED = (
+    "auc:risk,kendall-tau:risk+age,spearman-rho:risk+age,distance-correlation:risk+age,"
+    "gini-index:cost"
+)
 
 
 @pytest.fixture
@@ -243,7 +248,8 @@ def test_own_statistics_and_options(tmp_path: Path) -> None:
         (
             "auc:risk,kendall-tau:risk",
             {},
-            r"kendall-tau:risk: needs columns for first, second; selected are 1 \(risk\); .*--columns risk,age\)",
+            r"kendall-tau:risk: needs columns for first, second; selected are 1 \(risk\); "
+            r".*--columns risk,age\)",
         ),
         (
             "auc:risk,variance:cost",

@@ -1,4 +1,6 @@
-"""Private sums in simulations: errors of bins and noise, exchanges until every node has the sums."""
+"""Private sums in simulations: errors of bins and noise, exchanges until every node has the
+sums.
+"""
 
 from __future__ import annotations
 

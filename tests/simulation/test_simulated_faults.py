@@ -1,4 +1,6 @@
-"""Faults in simulations: exchanges that do not take place, graphs that change, neighbours that are alike."""
+"""Faults in simulations: exchanges that do not take place, graphs that change, neighbours that are
+alike.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ def test_edges_come_from_the_graph_in_force() -> None:
 
 
 def test_the_clock_of_graphs_that_change() -> None:
-    """19 edges for 1000 draws, then 190: the time is their Poisson clocks', within five standard deviations."""
+    """19 edges for 1000 draws, then 190: the time is their Poisson clocks', within five standard
+    deviations.
+    """
     schedule = Schedule(load_changing("path,complete@1000", 20), 1, 0)
     assert abs(schedule.time(1000) * 19 / 1000 - 1) < 5 / np.sqrt(1000)
     assert abs((schedule.time(3000) - schedule.time(1000)) * 190 / 2000 - 1) < 5 / np.sqrt(2000)
@@ -209,7 +213,9 @@ def test_nodes_stop_by_themselves_despite_faults() -> None:
 
 
 def test_faults_cost_exchanges_and_nothing_else() -> None:
-    """Half of the messages lost: after four times as many iterations the error is the same, within a factor of 1.3."""
+    """Half of the messages lost: after four times as many iterations the error is the same, within
+    a factor of 1.3.
+    """
     x = np.random.default_rng(0).lognormal(size=200)
     settings: dict[str, Any] = {"graph": "watts-strogatz", "runs": 20, "checkpoints": 1}
     found = [
@@ -268,8 +274,17 @@ def test_rows_stay_together_where_neighbours_are_alike() -> None:
     )
     assert sorted(setting.estimand.x[:, 0]) == sorted(values)
     assert all(np.ptp(x) == 4 for x in setting.placement.split(setting.estimand.x))
-    by_ward = make_setting("tracking", table, "gini-mean-difference", "cycle", 0, {}, columns="value", by="ward",
-                           homophily=1.0)  # fmt: skip
+    by_ward = make_setting(
+        "tracking",
+        table,
+        "gini-mean-difference",
+        "cycle",
+        0,
+        {},
+        columns="value",
+        by="ward",
+        homophily=1.0,
+    )
     assert by_ward.homophily is not None
     assert by_ward.homophily.assortativity > 0.9
 
@@ -346,7 +361,9 @@ def test_mistakes(name: str) -> None:
 
 
 def test_studies_with_files_of_graphs_that_change(tmp_path: Path) -> None:
-    """Files of graphs are read beside the study, and every job gives the numbers of `gosta.simulate`."""
+    """Files of graphs are read beside the study, and every job gives the numbers of
+    `gosta.simulate`.
+    """
     lines = [f"{k},{(k + 1) % 150}" for k in range(150)]
     (tmp_path / "ring.csv").write_text("\n".join(lines))
     (tmp_path / "study.toml").write_text(

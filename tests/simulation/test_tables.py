@@ -135,7 +135,9 @@ def test_estimates_converge_to_the_value_over_all_rows(name: str, how: dict[str,
 
 
 def test_a_sample_of_large_tables_is_right_on_average() -> None:
-    """Rows sorted by their value and nodes far larger than samples: the mean over runs finds the exact value."""
+    """Rows sorted by their value and nodes far larger than samples: the mean over runs finds the
+    exact value.
+    """
     data = np.sort(np.random.default_rng(1).gamma(2, 1, 40 * MAX_SAMPLE_ROWS))
     trace = gosta.simulate(
         data,

@@ -367,10 +367,25 @@ def test_resuming_takes_no_new_settings(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_loses_nothing_else(tmp_path: Path) -> None:
     """As on a full disk: files may not grow beyond 64 KiB."""
     done = subprocess.run(
-        [sys.executable, "-m", "gosta", "run", "iris", "-s", "variance", "--runs", "2", "--out", "run.nc"],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
+        [
+            sys.executable,
+            "-m",
+            "gosta",
+            "run",
+            "iris",
+            "-s",
+            "variance",
+            "--runs",
+            "2",
+            "--out",
+            "run.nc",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
-    )  # fmt: skip
+    )
     assert done.returncode == 2
     assert "variance of iris" in done.stdout
     assert done.stderr == "gosta: cannot write run.nc: File too large\n"
@@ -379,7 +394,9 @@ def test_a_file_that_cannot_be_written_loses_nothing_else(tmp_path: Path) -> Non
 
 
 def test_control_c_keeps_what_was_computed(tmp_path: Path) -> None:
-    """A real process on a real terminal, a real signal: the file holds the part, and resuming gives the whole."""
+    """A real process on a real terminal, a real signal: the file holds the part, and resuming gives
+    the whole.
+    """
     settings = [
         "run",
         "iris",
@@ -396,8 +413,11 @@ def test_control_c_keeps_what_was_computed(tmp_path: Path) -> None:
     terminal, other = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "gosta", *settings, "--out", "part.nc"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=other, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-    )  # fmt: skip
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=other,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+    )
     os.close(other)
     read_until(terminal, b"iterations/s")
     process.send_signal(signal.SIGINT)

@@ -19,7 +19,9 @@ from gosta.views import numbers
 
 
 def test_each_value_of_a_statistic_has_an_error_of_its_own() -> None:
-    """The error of a vector is that of its largest value: a small one that is far off does not show in it."""
+    """The error of a vector is that of its largest value: a small one that is far off does not show
+    in it.
+    """
 
     def large_and_small(x: Any, y: Any) -> Any:
         return 1000.0 + abs(x[0] - y[0]), (x[0] - y[0]) ** 4

@@ -1,4 +1,6 @@
-"""Exact values against scikit-learn, scipy, numpy, dcor and lifelines: agreement to 1e-10 relative."""
+"""Exact values against scikit-learn, scipy, numpy, dcor and lifelines: agreement to 1e-10
+relative.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +154,9 @@ def test_trimmed_and_winsorised_mean(n: int, seed: int, kind: str, share: float)
 @settings(max_examples=15)
 @given(st.integers(4, 40), seeds, st.sampled_from([0, 1, 8]), st.sampled_from([2.0, np.inf]))
 def test_uno_concordance(n: int, seed: int, digits: int, horizon: float) -> None:
-    """The censoring distribution is a product over times; where there are no ties, that of lifelines."""
+    """The censoring distribution is a product over times; where there are no ties, that of
+    lifelines.
+    """
     rng = np.random.default_rng(seed)
     time, event, score = (
         np.round(rng.exponential(2, n), digits),
@@ -172,9 +176,13 @@ def test_uno_concordance(n: int, seed: int, digits: int, horizon: float) -> None
         )
 
     pairs = [
-        (i, j) for i in range(n) for j in range(n)
-        if event[i] and time[i] < horizon and (time[i] < time[j] or (time[i] == time[j] and not event[j]))
-    ]  # fmt: skip
+        (i, j)
+        for i in range(n)
+        for j in range(n)
+        if event[i]
+        and time[i] < horizon
+        and (time[i] < time[j] or (time[i] == time[j] and not event[j]))
+    ]
     assume(pairs and all(uncensored(time[i]) > 0 for i in np.flatnonzero(event & (time < horizon))))
     if digits == 8:
         curve = KaplanMeierFitter().fit(time, ~event)

@@ -1,4 +1,6 @@
-"""Intervals: against others' formulas, at borders, for heavy tails and degenerate kernels, and their coverage."""
+"""Intervals: against others' formulas, at borders, for heavy tails and degenerate kernels, and
+their coverage.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ def placements(score: Floats, label: NDArray[np.int64]) -> tuple[Floats, Floats]
 
 @pytest.mark.parametrize("digits", [0, 1, 9])
 def test_auc_is_delongs_on_the_scale_of_the_logit(digits: int) -> None:
-    """The standard error of DeLong, DeLong and Clarke-Pearson (1988); the ends as pROC has them on the logit scale, but
-    with Satterthwaite's degrees of freedom in place of infinitely many."""
+    """The standard error of DeLong, DeLong and Clarke-Pearson (1988); the ends as pROC has them on
+    the logit scale, but with Satterthwaite's degrees of freedom in place of infinitely many.
+    """
     rng = np.random.default_rng(digits)
     label = rng.integers(0, 2, 60)
     score = np.round(rng.normal(size=60) + label, digits)
@@ -64,7 +67,9 @@ def test_kendall_is_on_fishers_scale() -> None:
 
 
 def test_perfect_separation_has_a_width() -> None:
-    """Wilson's interval for as many successes as the smaller class has rows; the same from a network."""
+    """Wilson's interval for as many successes as the smaller class has rows; the same from a
+    network.
+    """
     data = {"score": np.arange(30.0), "label": np.arange(30) >= 20}
     estimate = gosta.exact(data, "auc", interval=0.95)
     assert (estimate.value, estimate.high, estimate.standard_error) == (1.0, 1.0, 0.0)
@@ -119,7 +124,9 @@ def test_interval_of_distance_correlation_is_about_the_unbiased_square() -> None
 
 
 def upper_end(value: float, error: float, quantile: float) -> float:
-    """The value whose standard error, if its square is proportional to the value, reaches back to what was found."""
+    """The value whose standard error, if its square is proportional to the value, reaches back to
+    what was found.
+    """
     variance = quantile**2 * error**2 / (max(value, 0.0) + error)
     return float(
         brentq(
@@ -130,7 +137,9 @@ def upper_end(value: float, error: float, quantile: float) -> float:
 
 @pytest.mark.parametrize("shift", [0.0, 0.4, 2.0])
 def test_upper_end_of_a_distance_counts_that_its_error_grows(shift: float) -> None:
-    """Rows of the first sample, of the second; the standard error and its degrees of freedom come from all pairs."""
+    """Rows of the first sample, of the second; the standard error and its degrees of freedom come
+    from all pairs.
+    """
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=30), rng.normal(size=40) + shift
     data = {"x": np.append(x, y), "label": np.repeat([1.0, 0.0], [30, 40])}
@@ -157,7 +166,9 @@ def gauss(a: Floats, b: Floats) -> Floats:
 
 
 def test_skewness_is_corrected_as_hall_has_it() -> None:
-    """Of a variance, ψ is the square of the distance from the mean; the cubic transformation is inverted by search."""
+    """Of a variance, ψ is the square of the distance from the mean; the cubic transformation is
+    inverted by search.
+    """
     x = np.random.default_rng(6).lognormal(size=60)
     estimate = gosta.exact(x, "variance", interval=0.9)
     psi = (x - x.mean()) ** 2
@@ -182,7 +193,9 @@ def test_two_positive_rows_tell_nothing_about_their_spread() -> None:
 
 
 def test_heavy_tails_have_few_degrees_of_freedom() -> None:
-    """One row of fifty is far away: the standard error rests on it, so that Student's quantile is large."""
+    """One row of fifty is far away: the standard error rests on it, so that Student's quantile is
+    large.
+    """
     x = np.append(np.random.default_rng(4).normal(size=49), 40.0)
     estimate = gosta.exact(x, "variance", interval=0.95)
     assert estimate.high > estimate.value + 6 * estimate.standard_error
@@ -215,7 +228,9 @@ def test_unknown_scale_is_one_line() -> None:
 
 
 def test_own_statistic_of_two_samples_has_an_interval_at_nodes() -> None:
-    """Its kernel gives one number and has an option; nodes add which rows are of the first sample."""
+    """Its kernel gives one number and has an option; nodes add which rows are of the first
+    sample.
+    """
 
     @gosta.statistic(name="own-gap", encode=STATISTICS["energy-distance"].encode, sample_index=-1)
     def own_gap(x, y, power=1.0):  # type: ignore[no-untyped-def]
@@ -242,9 +257,10 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_cover_the_population_value(case: str) -> None:
-    """Of 300 intervals at 95 % the number that cover is binomial; with the seed fixed the test is repeatable, and
-    intervals that cover in 93 % would fail it for one seed in 1000. benchmarks/interval_coverage.py
-    has more cases."""
+    """Of 300 intervals at 95 % the number that cover is binomial; with the seed fixed the test is
+    repeatable, and intervals that cover in 93 % would fail it for one seed in 1000.
+    benchmarks/interval_coverage.py has more cases.
+    """
     name, n, value = CASES[case]
     covered = 0
     for seed in range(TRIALS):

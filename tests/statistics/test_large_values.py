@@ -1,4 +1,6 @@
-"""Values far from zero, very large or very small: no digits cancel, and what cannot be computed is refused."""
+"""Values far from zero, very large or very small: no digits cancel, and what cannot be computed is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ RATIOS = [1.0, 1e7, 1e9, 1e12]  # of mean and standard deviation
 
 
 def moment_rows(ratio: float, n: int) -> tuple[Floats, float, float]:
-    """Two columns with means far from zero, the variance of the first and the covariance, from centred values."""
+    """Two columns with means far from zero, the variance of the first and the covariance, from
+    centred values.
+    """
     rng = np.random.default_rng(5)
     x = rng.normal(size=(n, 2))
     x[:, 1] += x[:, 0]
@@ -163,7 +167,9 @@ def test_whole_numbers_that_floats_round_are_refused() -> None:
     ("statistic", "scale"), [("variance", 6e4), ("variance", 1e25), ("gini-mean-difference", 1e48)]
 )
 def test_intervals_at_real_nodes_of_large_values(statistic: str, scale: float) -> None:
-    """Nodes also tell means of products of four kernel values, which is no reason to reject an honest neighbour."""
+    """Nodes also tell means of products of four kernel values, which is no reason to reject an
+    honest neighbour.
+    """
     rows = scale * np.random.default_rng(3).lognormal(0.0, 0.7, (40, 1))
     parts, triangle = np.split(rows, [10, 25]), [(0, 1), (1, 2), (0, 2)]
     network = VirtualNetwork(
@@ -282,7 +288,9 @@ def check_bracket(layout: Layout, table: dict[str, Floats]) -> None:
 
 
 def some_column(rng: np.random.Generator, n: int) -> Floats:
-    """Return numbers, most of them from 0 to 1: constant, with ties or heavy tails, close together, or none of it."""
+    """Return numbers, most of them from 0 to 1: constant, with ties or heavy tails, close together,
+    or none of it.
+    """
     kind = rng.integers(6)
     if kind == 0:
         return np.full(n, rng.integers(0, 5) / 4.0)
@@ -383,7 +391,9 @@ def test_brackets_of_shares_are_certain_where_differences_of_large_counts_are_sm
 
 
 def log_rank(counts: list[list[int]]) -> Fraction:
-    """Return the statistic of counts in bins with one event at most: that of one time each, so without ties."""
+    """Return the statistic of counts in bins with one event at most: that of one time each, so
+    without ties.
+    """
     first, second, gap, variance = (
         sum(counts[0] + counts[1]),
         sum(counts[2] + counts[3]),

@@ -1,4 +1,6 @@
-"""Medians over pairs (Theil–Sen, Hodges–Lehmann), ranks of rows, survival at given times: against others' code."""
+"""Medians over pairs (Theil–Sen, Hodges–Lehmann), ranks of rows, survival at given times: against
+others' code.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ def test_hodges_lehmann(n: int, seed: int, rounding: int) -> None:
 
 
 def test_interval_of_hodges_lehmann_is_that_of_all_signs() -> None:
-    """Of 2^10 signs of the ranks 1 to 10, those with a sum of at most 10 are 43: 8 is R's qsignrank(0.025, 10)."""
+    """Of 2^10 signs of the ranks 1 to 10, those with a sum of at most 10 are 43: 8 is R's
+    qsignrank(0.025, 10).
+    """
     n = 10
     sums = np.array([sum(k + 1 for k in range(n) if signs >> k & 1) for signs in range(2**n)])
     rank = max(r for r in range(1, 28) if np.mean(sums <= r - 1) <= 0.025)
@@ -221,6 +225,8 @@ def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 
 
 def test_samples_with_the_same_values_have_no_interval() -> None:
-    """The energy distance is 0 by cancellation, and so is its standard error: rounding is not taken for one."""
+    """The energy distance is 0 by cancellation, and so is its standard error: rounding is not taken
+    for one.
+    """
     with pytest.raises(NumericalError, match="energy-distance has no interval here"):
         gosta.exact([1.0, 2.0, 3.0] * 2, "energy-distance", label=[0, 0, 0, 1, 1, 1], interval=0.95)

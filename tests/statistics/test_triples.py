@@ -128,7 +128,10 @@ def test_errors(skew: Statistic) -> None:
 
 
 def test_nodes_say_why_they_cannot(skew: Statistic) -> None:
-    why = "third-moment has a kernel of three rows, and in an exchange a node's rows meet those of one other"
+    why = (
+        "third-moment has a kernel of three rows, and in an exchange a node's rows meet those of "
+        "one other"
+    )
     with pytest.raises(InputError, match=why):
         Estimand(skew, X[:, :1])
     with pytest.raises(InputError, match=why):

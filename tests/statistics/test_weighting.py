@@ -1,4 +1,6 @@
-"""Row weights: every statistic against its definition and repeated rows, and others' code to 1e-10."""
+"""Row weights: every statistic against its definition and repeated rows, and others' code to
+1e-10.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def measured(
 
 
 def by_definition(statistic: Statistic, x: Floats, weights: Floats, norm: str) -> float:
-    """Return the value over encoded rows: means over pairs in proportion to the product of their weights."""
+    """Return the value over encoded rows: means over pairs in proportion to the product of their
+    weights.
+    """
     rows, n = x.tolist(), len(x)
     h = np.array([[as_tuple(statistic.kernel(a, b)) for b in rows] for a in rows])
     counts = np.outer(weights, weights)
@@ -90,7 +94,9 @@ def test_value_is_the_weighted_mean_over_pairs(statistic: Statistic, seed: int) 
     "statistic", [s for s in WEIGHTED if s.name != "trimmed-mean"], ids=lambda s: s.name
 )
 def test_whole_weights_are_repeated_rows(statistic: Statistic) -> None:
-    """Means over all pairs are those of repeated rows, and so are all ratios of pairs that differ."""
+    """Means over all pairs are those of repeated rows, and so are all ratios of pairs that
+    differ.
+    """
     rows, weights = weighted_rows(7, whole=True)
     repeated = make_data(list(np.repeat(np.array(rows), weights.astype(int), axis=0)))
     norms: list[Normalisation | None] = (
@@ -184,9 +190,16 @@ def test_interval_is_that_of_the_jackknife_and_of_nodes(statistic: Statistic) ->
     estimate = measure(data, weighted, interval=0.9)
     x = weighted.encode_rows(data, {})
     without = np.array(
-        [by_definition(statistic, np.delete(x[:, :-1], i, axis=0), np.delete(weights, i), statistic.normalisation)
-         for i in range(len(x))]
-    )  # fmt: skip
+        [
+            by_definition(
+                statistic,
+                np.delete(x[:, :-1], i, axis=0),
+                np.delete(weights, i),
+                statistic.normalisation,
+            )
+            for i in range(len(x))
+        ]
+    )
     sample = x[:, weighted.sample_index] if weighted.sample_index is not None else np.ones(len(x))
     parts = [without[sample == s] for s in set(sample)]
     error = np.sqrt(sum((len(p) - 1) / len(p) * ((p - p.mean()) ** 2).sum() for p in parts))
@@ -300,7 +313,8 @@ def test_statistics_without_weights_say_so() -> None:
 
 
 def test_own_statistic(tmp_path: Path) -> None:
-    text = "import gosta\n\n@gosta.statistic\ndef far(x, y, least=1.0):\n    return abs(x[0] - y[0]) > least\n"
+    text = "import gosta\n\n@gosta.statistic\ndef far(x, y, least=1.0):\n"
+    text += "    return abs(x[0] - y[0]) > least\n"
     (tmp_path / "mine.py").write_text(text)
     v, w = np.random.default_rng(6).normal(size=20), np.arange(20.0)
     pairs = np.outer(w, w) * (1 - np.eye(20))

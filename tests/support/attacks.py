@@ -152,59 +152,80 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "declines that accuse": (instead(Accept, lambda one: Decline(one.id, "values")), ""),
     "aborts that accuse": (instead(Confirm, lambda one: Abort(one.id, "values")), ""),
     "a mean of 1e200": (told(lambda node: [1e200] * count(node)), "values"),
-    "a mean beyond the range": (told(lambda node: [high * 1.01 for high in highest(node)]), "values"),
+    "a mean beyond the "
+    "range": (told(lambda node: [high * 1.01 for high in highest(node)]), "values"),
     "a mean that is not a number": (told(lambda node: [nan] * count(node)), "malformed"),
     "an infinite mean": (told(lambda node: [inf] * count(node)), "malformed"),
     "too many means": (told(lambda node: [0.5] * (count(node) + 1)), "malformed"),
     "the highest means that are accepted": (told(highest), ""),
     "the lowest means that are accepted": (told(lowest), ""),
-    "highest and lowest means by turns": (told(lambda node: node.rng.choice([highest, lowest])(node)), ""),
+    "highest and lowest means by "
+    "turns": (told(lambda node: node.rng.choice([highest, lowest])(node)), ""),
     "2^40 - 1 rows": (altered(lambda _node, _one: {"rows": 2**40 - 1}), "rows"),
-    "three times the declared rows": (exchanged(lambda node, one: node.sealed(one, rows=31)), "rows"),
+    "three times the declared "
+    "rows": (exchanged(lambda node, one: node.sealed(one, rows=31)), "rows"),
     "other rows to every neighbour": (differently_to_each, "rows"),
     "a tiny share of the edge": (altered(lambda _node, _one: {"edge_share": 5e-324}), ""),
     "2^53 - 1 exchanges": (altered(lambda _node, _one: {"exchanges": 2**53 - 1}), ""),
     "no exchanges so far": (altered(lambda _node, _one: {"edge_exchanges": 0}), "counts"),
     "a home that is no member": (visitor(home=lambda _: "nobody"), "member"),
     "a home that is no name": (visitor(home=lambda _: "\x1b[2J"), "malformed"),
-    "an altered sample": (visitor(sample=lambda held: tuple((a + 1.0, b) for a, b in held.sample)), "signature"),
-    "an altered correction": (visitor(correction=lambda held: tuple(0.1 + a for a in held.correction)), "signature"),
-    "an altered diagonal": (visitor(diagonal=lambda held: tuple(0.1 + a for a in held.diagonal)), "signature"),
+    "an altered "
+    "sample": (visitor(sample=lambda held: tuple((a + 1.0, b) for a, b in held.sample)),
+        "signature"),
+    "an altered "
+    "correction": (visitor(correction=lambda held: tuple(0.1 + a for a in held.correction)),
+        "signature"),
+    "an altered "
+    "diagonal": (visitor(diagonal=lambda held: tuple(0.1 + a for a in held.diagonal)), "signature"),
     "a forged signature": (
         exchanged(lambda _, one: replace(one, seal=one.seal._replace(signature=b"x" * 64))),
         "signature",
     ),
-    "a class that does not exist": (exchanged(lambda node, one: node.sealed(one, sample=((0.5, 3.0),) * 8)), "visitor"),
-    "a correction of 1e249": (exchanged(lambda node, one: node.sealed(one, correction=(1e249, 0.0))), "visitor"),
-    "trips of 2^53": (exchanged(lambda _, one: replace(one, seal=one.seal._replace(trip=2**53))), ""),
+    "a class that does not "
+    "exist": (exchanged(lambda node, one: node.sealed(one, sample=((0.5, 3.0),) * 8)), "visitor"),
+    "a correction of "
+    "1e249": (exchanged(lambda node, one: node.sealed(one, correction=(1e249, 0.0))), "visitor"),
+    "trips of "
+    "2^53": (exchanged(lambda _, one: replace(one, seal=one.seal._replace(trip=2**53))), ""),
     "own visitors for everybody": (exchanged(lambda node, one: node.sealed(one)), ""),
     "a visitor of another node for everybody": (kept, ""),
-    "a receipt for other exchanges": (false_receipt(lambda one: one._replace(digest=b"x" * 16)), "receipt"),
-    "a receipt that is not signed": (false_receipt(lambda one: one._replace(signature=b"x" * 64)), "signature"),
+    "a receipt for other "
+    "exchanges": (false_receipt(lambda one: one._replace(digest=b"x" * 16)), "receipt"),
+    "a receipt that is not "
+    "signed": (false_receipt(lambda one: one._replace(signature=b"x" * 64)), "signature"),
     "epochs 2^32 and 2^33 ahead": (
         announce(lambda node: node.peer.epoch + 2**32, lambda node: node.peer.epoch + 2**33),
         "epoch",
     ),
-    "many epochs": (announce(*[lambda node, k=k: node.peer.epoch + k for k in range(1, 40)]), "epoch"),
+    "many "
+    "epochs": (announce(*[lambda node, k=k: node.peer.epoch + k for k in range(1, 40)]), "epoch"),
     "the highest epoch of this moment": (announce(lambda node: int(node.clock() / 10.0)), ""),
-    "an epoch in another's name": (announce(lambda node: node.peer.epoch + 1, origin="node-0"), "signature"),
-    "an epoch of nobody": (announce(lambda node: node.peer.epoch + 1, origin="nobody"), "signature"),
-    "an epoch with a reason for terminals": (announce(lambda node: node.peer.epoch + 1, reason="\x1b[2J"), "malformed"),
+    "an epoch in another's "
+    "name": (announce(lambda node: node.peer.epoch + 1, origin="node-0"), "signature"),
+    "an epoch of "
+    "nobody": (announce(lambda node: node.peer.epoch + 1, origin="nobody"), "signature"),
+    "an epoch with a reason for "
+    "terminals": (announce(lambda node: node.peer.epoch + 1, reason="\x1b[2J"), "malformed"),
     "offers that are never confirmed": (instead(Confirm), "unconfirmed"),
     "offers that are confirmed late": (slow_confirmation, ""),
     "a closed connection instead of a confirmation": (disconnection, ""),
-    "offers that are withdrawn at once": (instead(Offer, lambda one: one, lambda one: Abort(one.id)), ""),
+    "offers that are withdrawn at "
+    "once": (instead(Offer, lambda one: one, lambda one: Abort(one.id)), ""),
     "never an answer": (
         lambda _node, _to, one: [] if isinstance(one, Accept | Busy | Decline) else [one],
         "unanswered",
     ),
     "always busy": (instead(Accept, lambda one: Busy(one.id)), ""),
     "pretended round trips, and no confirmation": (
-        lambda _node, _to, one: [] if isinstance(one, Confirm) else [Pong(0)] if isinstance(one, Pong) else [one],
+        lambda _node, _to,
+        one: [] if isinstance(one, Confirm) else [Pong(0)] if isinstance(one, Pong) else [one],
         "unconfirmed",
     ),
     "every message fifty times": (lambda _node, _to, one: [one] * 50, ""),
-    "thousands of heartbeats": (lambda _node, _to, one: [one] * 6000 if isinstance(one, Ping) else [one], "flood"),
+    "thousands of "
+    "heartbeats": (lambda _node, _to, one: [one] * 6000 if isinstance(one, Ping) else [one],
+        "flood"),
     "random bytes and broken messages": (noise, "malformed"),
     "a member list of its own": (lambda _node, _to, one: [wire.Members(b"{}"), one], "signature"),
 }  # fmt: skip

@@ -25,8 +25,10 @@ CHROMIUM = (
     or ""
 )
 FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-extensions --disable-dev-shm-usage --mute-audio "
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking "
+    "--disable-component-update --disable-sync --disable-extensions --disable-dev-shm-usage "
+    "--mute-audio "
     "--hide-scrollbars --force-color-profile=srgb --remote-debugging-pipe"
 )
 # The browser reads commands from descriptor 3 and writes to 4.

@@ -20,7 +20,9 @@ from processes import Processes, gosta
 
 
 def kill_at_random(processes: Processes, seconds: float, rng: random.Random) -> int:
-    """Kill nodes at random times, restart them later, in the end all; return how many were killed."""
+    """Kill nodes at random times, restart them later, in the end all; return how many were
+    killed.
+    """
     kills, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(rng.expovariate(1.0) * 0.5)
@@ -38,8 +40,19 @@ def run_chaos(folder: Path, nodes: int, seconds: float, seed: int) -> list[dict[
     """Return the findings of `gosta network verify` and the result of `gosta replay` after random
     kills.
     """
-    made = gosta("network", "init", folder, "--nodes", nodes, "--data", "breast-cancer", "--port", free(2 * nodes),
-                 "--exchanges-per-second", 20)  # fmt: skip
+    made = gosta(
+        "network",
+        "init",
+        folder,
+        "--nodes",
+        nodes,
+        "--data",
+        "breast-cancer",
+        "--port",
+        free(2 * nodes),
+        "--exchanges-per-second",
+        20,
+    )
     assert made.returncode == 0, made.stderr
     with Processes(*(folder / f"node-{k}" for k in range(nodes))) as processes:
         processes.start(*processes.folders)

@@ -30,7 +30,8 @@ FENCE = re.compile(
 )
 # These run until Ctrl-C.
 ENDLESS = re.compile(
-    r"gosta (network up|watch|run .*--live|node)(?! (request|join|accept) )(?!.* --(until|for|help) )"
+    r"gosta (network up|watch|run .*--live|node)(?! (request|join|accept) )(?!.* "
+    r"--(until|for|help) )"
 )
 CHECKER = doctest.OutputChecker()
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -1,6 +1,7 @@
 """Middleboxes between sites: an HTTP proxy for CONNECT, and a router that forwards a port.
 
-Run with: python middleboxes.py proxy HOST:PORT [USER:PASSWORD], or: python middleboxes.py port HOST:PORT TO_HOST:PORT
+Run with: python middleboxes.py proxy HOST:PORT [USER:PASSWORD], or: python middleboxes.py port
+HOST:PORT TO_HOST:PORT
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ async def join(
 
 
 class Proxy:
-    """An HTTP proxy that makes connections to permitted hosts; `hosts` says where some of them are."""
+    """An HTTP proxy that makes connections to permitted hosts; `hosts` says where some of them
+    are.
+    """
 
     def __init__(self, credentials: str = "", hosts: Mapping[str, str] | None = None) -> None:
         self.credentials, self.hosts = credentials, hosts

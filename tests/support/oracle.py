@@ -1,4 +1,6 @@
-"""The oracle of all faster code: a statistic by its definition, as a double loop in plain Python."""
+"""The oracle of all faster code: a statistic by its definition, as a double loop in plain
+Python.
+"""
 
 from __future__ import annotations
 

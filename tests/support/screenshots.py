@@ -46,7 +46,8 @@ def _eight_nodes(browser: Browser, folder: Path) -> None:
         browser.open(url)
         nodes.start(*names)
         browser.wait(
-            "moment !== null && past.length > 25 && moment.totals[0][ERROR] && moment.totals[0][ERROR] < 0.01"
+            "moment !== null && past.length > 25 && moment.totals[0][ERROR] && "
+            "moment.totals[0][ERROR] < 0.01"
         )
         with socket.create_connection(("127.0.0.1", port)) as stranger:
             stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -54,7 +55,8 @@ def _eight_nodes(browser: Browser, folder: Path) -> None:
         browser.run("choose(2)")
         browser.wait("byId('rejections').innerText.includes('unauthenticated')")
         browser.wait(
-            "moment.nodes[3][0] === 'stopped' && byId('details').innerText.includes('not connected')"
+            "moment.nodes[3][0] === 'stopped' && byId('details').innerText.includes('not "
+            "connected')"
         )
         _save(browser, "watch.png")
 
@@ -101,7 +103,8 @@ def _private_sums(browser: Browser, folder: Path) -> None:
         browser.open(url)
         nodes.start(*nodes.folders)
         browser.wait(
-            "moment !== null && moment.totals[0][CERTAIN_LOW] && moment.nodes.every((n) => n[0] === 'complete')"
+            "moment !== null && moment.totals[0][CERTAIN_LOW] && moment.nodes.every((n) => n[0] "
+            "=== 'complete')"
         )
         browser.run("choose(1)")
         points = browser.run("past.length")

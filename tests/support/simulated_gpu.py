@@ -224,7 +224,9 @@ def check_guards() -> None:
 
 
 def check_assembly() -> None:
-    """Compiled without a driver: nothing is fused, and nothing is in local memory, which is slow."""
+    """Compiled without a driver: nothing is fused, and nothing is in local memory, which is
+    slow.
+    """
     real = device.cuda()
     from numba import typeof
     from numba.cuda import cuda_paths, dispatcher

@@ -67,7 +67,8 @@ SUPPRESSED = msgspec.structs.replace(
         joined=(),
         missing=(),
         refused=("node-3",),
-        reason="node-4 takes no part; wait, or agree to go on without it: gosta network agree FOLDER node-4; "
+        reason="node-4 takes no part; wait, or agree to go on without it: "
+        "gosta network agree FOLDER node-4; "
         "left; to come back: gosta node leave FOLDER --back",
         law="none",
         epsilon=0.0,

@@ -83,8 +83,21 @@ def exact_value(folder: Path, names: list[str]) -> float:
 
 def test_a_malicious_node_among_six(tmp_path: Path) -> None:
     folder = tmp_path / "network"
-    made = gosta("network", "init", folder, "--nodes", 6, "--graph", "complete", "--data", "breast-cancer",
-                 "--exchanges-per-second", 40, "--port", free(12))  # fmt: skip
+    made = gosta(
+        "network",
+        "init",
+        folder,
+        "--nodes",
+        6,
+        "--graph",
+        "complete",
+        "--data",
+        "breast-cancer",
+        "--exchanges-per-second",
+        40,
+        "--port",
+        free(12),
+    )
     assert made.returncode == 0, made.stderr
     honest = [f"node-{k}" for k in range(6) if f"node-{k}" != ATTACKER]
     with Processes(*(folder / name for name in honest)) as processes:

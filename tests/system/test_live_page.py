@@ -68,7 +68,8 @@ def test_eight_nodes_one_of_them_killed_and_a_stranger(browser: Browser, tmp_pat
             assert "95 % interval" in browser.text("#accuracy")
             assert (
                 browser.run(
-                    "document.querySelectorAll('#estimate-chart canvas, #error-chart canvas').length"
+                    "document.querySelectorAll('#estimate-chart canvas, #error-chart "
+                    "canvas').length"
                 )
                 == 2
             )
@@ -133,7 +134,8 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
     with serving("network", "up", folder, "--page", "--page-address", "127.0.0.1:0") as (_, url):
         browser.open(url)
         browser.wait(
-            "moment !== null && moment.totals[0][CERTAIN_LOW] && moment.nodes.every((n) => n[0] === 'complete')"
+            "moment !== null && moment.totals[0][CERTAIN_LOW] && moment.nodes.every((n) => n[0] "
+            "=== 'complete')"
         )
         assert "certainly within" in browser.text("#accuracy")
         assert "certainly within" in browser.text("#estimate-legend")
@@ -166,7 +168,8 @@ def test_private_network_by_keyboard_in_both_themes(browser: Browser, tmp_path: 
 
         for hidden, shown in {"true": "Paused", "false": "Live"}.items():  # another tab, and back
             browser.run(
-                f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})"
+                f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true "
+                f"}})"
             )
             browser.run("document.dispatchEvent(new Event('visibilitychange'))")
             browser.wait(f"byId('link').innerText === '{shown}'")
@@ -303,7 +306,8 @@ def test_nodes_that_never_ran(tmp_path: Path) -> None:
         (("network", "up", "net", "--page-address", "x"), r"gosta: 'x' must be host:port, .*\n"),
         (
             ("watch", "net", "--address", "192.0.2.1:80"),
-            r"gosta: address = '192.0.2.1:80': cannot listen there \([^()']*\); give an address of .*\n",
+            r"gosta: address = '192.0.2.1:80': cannot listen there \([^()']*\); give an address of "
+            r".*\n",
         ),
     ],
 )

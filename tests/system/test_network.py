@@ -31,8 +31,23 @@ def statuses(text: str) -> list[dict[str, Any]]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run a network of eight nodes until all expect an error of at most 1 %."""
     folder = tmp_path_factory.mktemp("network") / "my-network"
-    made = gosta("network", "init", "--nodes", 8, "--graph", "watts-strogatz", "--statistic", "auc", "--data",
-                 "breast-cancer", "--exchanges-per-second", 40, "--port", free(16), folder)  # fmt: skip
+    made = gosta(
+        "network",
+        "init",
+        "--nodes",
+        8,
+        "--graph",
+        "watts-strogatz",
+        "--statistic",
+        "auc",
+        "--data",
+        "breast-cancer",
+        "--exchanges-per-second",
+        40,
+        "--port",
+        free(16),
+        folder,
+    )
     assert made.returncode == 0, made.stderr
     run = gosta("network", "up", folder, "--until", "1%", "--json")
     assert run.returncode == 0, run.stderr
@@ -123,10 +138,25 @@ def test_nodes_killed_at_random(tmp_path: Path) -> None:
 
 
 def test_a_node_reloads_its_files_and_stops_at_a_signal(tmp_path: Path, gosta_: Any) -> None:
-    """New rows at one node, one node removed: all nodes estimate the value over the remaining rows."""
+    """New rows at one node, one node removed: all nodes estimate the value over the remaining
+    rows.
+    """
     folder = tmp_path / "network"
-    gosta_("network", "init", folder, "--nodes", 4, "--graph", "complete", "--data", "breast-cancer",
-           "--exchanges-per-second", 40, "--port", free(8))  # fmt: skip
+    gosta_(
+        "network",
+        "init",
+        folder,
+        "--nodes",
+        4,
+        "--graph",
+        "complete",
+        "--data",
+        "breast-cancer",
+        "--exchanges-per-second",
+        40,
+        "--port",
+        free(8),
+    )
     nodes = Processes(*(folder / f"node-{k}" for k in range(4)))
     up = [*GOSTA, "network", "up", str(folder)]
     with subprocess.Popen(up, stdout=subprocess.PIPE, text=True) as running:

@@ -297,8 +297,8 @@ def test_status_of_a_node_and_of_a_network(
         assert (code, err) == (0, "")
         assert out.startswith("node-0\n  state  ")
         assert (
-            f"  network                              {found.network}\n  running for                          "
-            in out
+            f"  network                              {found.network}\n  running for                "
+            "          " in out
         )
         assert "  kendall-tau                          0.5\n" in out
         assert "  95 % interval                        0.4 to 0.625\n" in out

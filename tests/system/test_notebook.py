@@ -59,19 +59,24 @@ from concurrent.futures import ThreadPoolExecutor
 from IPython.display import DisplayHandle
 from gosta.runtime import progress
 updates, update = [], DisplayHandle.update
-DisplayHandle.update = lambda self, shown, **rest: (updates.append(shown), update(self, shown, **rest))
+def note(self, shown, **rest):
+    updates.append(shown)
+    update(self, shown, **rest)
+DisplayHandle.update = note
 def work(_):
     time.sleep(0.3)
     advance(1)
 with progress.bar("2 < 3 jobs", 3, delay_seconds=0) as advance, ThreadPoolExecutor(1) as pool:
     list(pool.map(work, range(3)))
-print([shown["text/plain"].partition(" %")[0] for shown in updates], "&lt;" in updates[0]["text/html"])""",
+print([shown["text/plain"].partition(" %")[0] for shown in updates])
+print("&lt;" in updates[0]["text/html"])""",
     """with progress.bar("short work", 3) as advance:
     advance(3)""",
     """@gosta.statistic(name="notebook-gap")
 def gap(x, y):
     return abs(x[0] - y[0])
-result = gosta.sweep("iris", "notebook-gap", protocol="gosta-async", n=[20, 30, 40], runs=1, workers=2)
+n = [20, 30, 40]
+result = gosta.sweep("iris", "notebook-gap", protocol="gosta-async", n=n, runs=1, workers=2)
 result.plot();""",
     "result",
 )  # fmt: skip
@@ -96,7 +101,7 @@ def test_cells_show_pictures_progress_and_short_errors() -> None:
     )
     bar, printed = book.outputs[7]
     assert bar.data == {"text/plain": "", "text/html": ""}
-    assert printed.text == "['2 < 3 jobs 33', '2 < 3 jobs 67', '2 < 3 jobs 100', ''] True\n"
+    assert printed.text == "['2 < 3 jobs 33', '2 < 3 jobs 67', '2 < 3 jobs 100', '']\nTrue\n"
     assert book.outputs[8] == []
     assert book.outputs[9][0].data == {"text/plain": "", "text/html": ""}  # where the bar was
     assert book.pictures(9) == 1

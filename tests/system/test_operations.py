@@ -356,7 +356,8 @@ def test_requests_for_epochs_without_a_running_node(
     for target, message in (
         (
             stopped,
-            f"no node is running, so that none can start an epoch; start it with: gosta network up {stopped}",
+            "no node is running, so that none can start an epoch; start it with: gosta network up "
+            f"{stopped}",
         ),
         (stopped / "node-1", f"start it with: gosta node {stopped / 'node-1'}"),
         (stopped / "none", "no such file"),

@@ -1,4 +1,6 @@
-"""What the status of six real processes says when one of them hangs, or when its files are wrong."""
+"""What the status of six real processes says when one of them hangs, or when its files are
+wrong.
+"""
 
 from __future__ import annotations
 

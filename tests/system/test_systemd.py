@@ -107,7 +107,8 @@ class Machine:
         wait_until(lambda: self._is_ready() or self._holder.poll() is not None)
         if self._holder.poll() is not None:
             pytest.skip(
-                f"systemd cannot be started in a namespace here: {Path(self._log.name).read_text()[-300:]}"
+                "systemd cannot be started in a namespace here: "
+                f"{Path(self._log.name).read_text()[-300:]}"
             )
 
     def _is_ready(self) -> bool:

@@ -277,9 +277,12 @@ class Liar(Forwarder):
                 protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
                 is_client = one.member == "b"  # which expects a, the client
                 tls: Any = await loop.start_tls(
-                    transport, protocol, self.contexts[not is_client], server_side=not is_client,
+                    transport,
+                    protocol,
+                    self.contexts[not is_client],
+                    server_side=not is_client,
                     server_hostname=f"b.{NETWORK}" if is_client else None,
-                )  # fmt: skip
+                )
                 greeting = Greeting(self.greets_as, NETWORK).encode()
                 tls.write(len(greeting).to_bytes(4, "big") + greeting)
                 await asyncio.sleep(0.2)
@@ -730,8 +733,8 @@ def test_networks_with_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> 
     (net / "node-2").rename(tmp_path / "node-2")
     code, out, _ = gosta_("network", "remove", net, "node-4")
     assert (
-        "node-2's folder is on another machine; set in its node.toml, in [forwarders]: node-3 = \"[::1]"
-        in out
+        "node-2's folder is on another machine; set in its node.toml, in [forwarders]: node-3 = "
+        '"[::1]' in out
     )
     code, out, err = gosta_("network", "remove", net, "node-3")
     assert (code, "no member can be reached" in err) == (2, True)
@@ -767,8 +770,18 @@ def test_enrolment_of_sites_that_only_dial_out(gosta_: Any, tmp_path: Path) -> N
     for name, address in requests.items():
         more = ("--name", name, "--address", address, "--data", rows)
         call("node", "request", net / "invitation.json", tmp_path / name, *more)
-    code, _, err = gosta_("node", "request", net / "invitation.json", tmp_path / "d", "--name", "d", "--address",
-                          "outbound", "--listen", "0.0.0.0:7400")  # fmt: skip
+    code, _, err = gosta_(
+        "node",
+        "request",
+        net / "invitation.json",
+        tmp_path / "d",
+        "--name",
+        "d",
+        "--address",
+        "outbound",
+        "--listen",
+        "0.0.0.0:7400",
+    )
     assert (code, "does not listen" in err) == (2, True)
 
     def sign(*names: str) -> str:
@@ -914,8 +927,20 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
         spaces.ip("second", "route", "add", "blackhole", "10.77.0.12/32")
         hosts = ("10.77.0.10", "10.77.0.11", "outbound", "outbound", "outbound")
         given = [word for host in hosts for word in ("--host", host)]
-        made = gosta("network", "init", net, "--data", "breast-cancer", "--nodes", 5, "--port", ports.free(10), *given,
-                     "--exchanges-per-second", 20)  # fmt: skip
+        made = gosta(
+            "network",
+            "init",
+            net,
+            "--data",
+            "breast-cancer",
+            "--nodes",
+            5,
+            "--port",
+            ports.free(10),
+            *given,
+            "--exchanges-per-second",
+            20,
+        )
         assert made.returncode == 0, made.stderr
         processes = WalledProcesses(spaces, net)
         inside = read_node(net / "node-1" / NODE_FILE).node
@@ -965,8 +990,11 @@ def test_sites_behind_walls(tmp_path: Path) -> None:
             check_recorded(net)
             checked = subprocess.run(
                 spaces.command("proxied", *GOSTA, "check", str(net / "node-4")),
-                env={**ENVIRONMENT, **PROXIED}, capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                env={**ENVIRONMENT, **PROXIED},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             assert checked.stdout.count("reached, and it computes the same") == 2, checked.stdout
             (killed,) = {
                 edges(found)[one][1] for one in (("node-2", "node-3"), ("node-3", "node-2"))
@@ -1012,8 +1040,24 @@ def test_a_site_whose_only_way_is_a_forwarder(tmp_path: Path, is_private: bool) 
     (tmp_path / "path.txt").write_text("0 1\n1 2\n")
     net, first = tmp_path / "net", ports.free(6)
     more = ("--private", "--bins", 16) if is_private else ("--exchanges-per-second", 50)
-    made = gosta("network", "init", net, "--data", "breast-cancer", "--graph", tmp_path / "path.txt", "--port", first,
-                 "--host", "127.0.0.1", "--host", "outbound", "--host", "outbound", *more)  # fmt: skip
+    made = gosta(
+        "network",
+        "init",
+        net,
+        "--data",
+        "breast-cancer",
+        "--graph",
+        tmp_path / "path.txt",
+        "--port",
+        first,
+        "--host",
+        "127.0.0.1",
+        "--host",
+        "outbound",
+        "--host",
+        "outbound",
+        *more,
+    )
     assert made.returncode == 0, made.stderr
     with Processes(*(net / f"node-{k}" for k in range(3))) as nodes:
         nodes.start("node-0", "node-1", "node-2")

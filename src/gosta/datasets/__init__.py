@@ -105,7 +105,8 @@ def load(
         data = _from_memory(source)
     for name in file_format.options():
         raise InputError(
-            f"{name} = {getattr(file_format, name)!r} is for files, not for {_called(source)}; leave it "
+            f"{name} = {getattr(file_format, name)!r} is for files, not for {_called(source)}; "
+            "leave it "
             "out"
         )
     return data if n is None else data.head(n)

@@ -1,4 +1,6 @@
-"""What two nodes send each other in an exchange: a sample of rows, and what a node has estimated."""
+"""What two nodes send each other in an exchange: a sample of rows, and what a node has
+estimated.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Sums over the rows of all sites, of which no site shows its own: masks, noise, budgets, policies.
 
 >>> import gosta
->>> gosta.private.release([{"age": [31, 42]}, {"age": [65]}], "variance", columns="age", ranges={"age": (0, 128)})
+>>> sites = [{"age": [31, 42]}, {"age": [65]}]
+>>> gosta.private.release(sites, "variance", columns="age", ranges={"age": (0, 128)})
 Release(variance 301, bracket 300.998 to 301.002, interval 93.3257 to 970.804, sites 2)
 """
 

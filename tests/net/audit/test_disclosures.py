@@ -21,7 +21,9 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A node with ten rows, of which some were sent to two neighbours, and some of an earlier file."""
+    """A node with ten rows, of which some were sent to two neighbours, and some of an earlier
+    file.
+    """
     (tmp_path / "data.csv").write_text("x1,x2\n" + "0.5,1.0\n" * 10)
     (tmp_path / "policy.toml").write_text('modes = ["rows"]\n')
     port = free(2)

@@ -924,13 +924,26 @@ def test_noise_that_others_can_compute_is_no_noise(
 @pytest.mark.parametrize(
     ("change", "evidence"),
     [
-        (lambda case, origin: say(origin, replace(roster_of(origin), participants=roster_of(origin).participants[:-1])),
-         "signed a list of other participants"),
-        (lambda case, origin: say(origin, roster_of(origin), bytes(64)), "roster of node-3 is not signed with its key"),
-        (lambda case, origin: retell(Join, key=b"7" * 32)(case, case.peers["node-0"]), "node-0 joined otherwise"),
-        (lambda case, origin: retell(Part, 1, roster=bytes(16))(case, case.peers["node-0"]), "another list"),
+        (
+            lambda case, origin: say(
+                origin, replace(roster_of(origin), participants=roster_of(origin).participants[:-1])
+            ),
+            "signed a list of other participants",
+        ),
+        (
+            lambda case, origin: say(origin, roster_of(origin), bytes(64)),
+            "roster of node-3 is not signed with its key",
+        ),
+        (
+            lambda case, origin: retell(Join, key=b"7" * 32)(case, case.peers["node-0"]),
+            "node-0 joined otherwise",
+        ),
+        (
+            lambda case, origin: retell(Part, 1, roster=bytes(16))(case, case.peers["node-0"]),
+            "another list",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_list_of_participants_by_a_site_that_takes_no_part(
     change: Change, evidence: str
 ) -> None:

@@ -210,8 +210,8 @@ def test_commands_in_a_reason_can_be_copied(
     assert len(shown[0].splitlines()) > len(shown[1].splitlines())
     table = overview.table([View("node-3", "suppressed", 0, SUPPRESSED)], folder=folder)
     assert (
-        f"node-3: node-4 takes no part; wait, or agree to go on without it: gosta network agree '{folder}/"
-        in table
+        "node-3: node-4 takes no part; wait, or agree to go on without it: gosta network agree "
+        f"'{folder}/" in table
     )
     withdrawn = msgspec.structs.replace(
         SUPPRESSED, state="withdrawn", reload_error="withdrawn: no policy.toml"

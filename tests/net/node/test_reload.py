@@ -76,7 +76,8 @@ def test_invalid_files_change_nothing_and_are_shown(site: Site) -> None:
     [
         (
             None,
-            "policy.toml is missing, and without it nothing leaves this site; write what it may send",
+            "policy.toml is missing, and without it nothing leaves this site; write what it may "
+            "send",
         ),
         ("", "rows mode is not allowed; change it, or leave the network"),
         ("min_rows = many\n", "policy.toml: Invalid value"),

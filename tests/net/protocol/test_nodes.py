@@ -1,4 +1,6 @@
-"""Nodes in virtual time: estimates of all statistics by both protocols, against the exact values."""
+"""Nodes in virtual time: estimates of all statistics by both protocols, against the exact
+values.
+"""
 
 from __future__ import annotations
 

@@ -107,7 +107,9 @@ def test_a_nonce_is_the_one_to_which_its_site_committed() -> None:
 
 @pytest.mark.parametrize("stop", ["forbid", "withdraw", "conflict"])
 def test_a_site_that_stops_opens_no_masks(stop: str) -> None:
-    """The spy shows a part that no rows have, after the site that it is interested in has stopped."""
+    """The spy shows a part that no rows have, after the site that it is interested in has
+    stopped.
+    """
     network = SumNetwork([scores(100) for _ in range(5)], complete(5), settings=NOISY, **AUC)
     spy, peer = network.sum_peers[SPY], network.sum_peers["node-0"]
     change_parts(spy, a_million_rows)

@@ -220,7 +220,8 @@ def test_rows_that_only_some_settings_count(
     parts = [RNG.random((60, 2)).round(3) for _ in range(5)]
     parts[0][:missing, 1] = np.nan
     network = DropsMissing(
-        parts, complete(5), statistic=first, settings=PRIVATE, policies=dict.fromkeys(NAMES, STRICT),
+        parts, complete(5), statistic=first, settings=PRIVATE,
+        policies=dict.fromkeys(NAMES, STRICT),
         file_columns=("a", "b"), drop_missing=True,
     )  # fmt: skip
     spy = Spy(network)
@@ -301,7 +302,9 @@ def test_a_correction_does_not_hide_behind_other_names(before: Any, after: Any) 
     ],
 )
 def test_a_correction_does_not_show_beside_other_statistics(first: str, second: str) -> None:
-    """All sites accept a list with another statistic, whose sums contain some of the earlier ones."""
+    """All sites accept a list with another statistic, whose sums contain some of the earlier
+    ones.
+    """
     parts = [RNG.random((60, 2)).round(3) for _ in range(4)]
     network = strict(parts, complete(4), statistic=first, file_columns=("a", "b"))
     network.clock.run(5.0)
@@ -323,7 +326,9 @@ def test_a_correction_does_not_show_beside_other_statistics(first: str, second: 
 
 
 def test_a_correction_among_scores_that_were_computed_again() -> None:
-    """All scores have other last digits, one label is corrected, and there are twice as many bins."""
+    """All scores have other last digits, one label is corrected, and there are twice as many
+    bins.
+    """
     parts = [scores(60) for _ in range(4)]
     network = strict(parts, complete(4), **AUC)
     network.clock.run(5.0)

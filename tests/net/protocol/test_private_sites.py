@@ -192,7 +192,9 @@ def origin_of(network: SumNetwork, name: str, participants: Sequence[str]) -> No
 
 
 def has_exact_sums(spy: Spy, site: str) -> bool:
-    """Return whether a site's sums are the difference of two totals, maybe without the spy's own."""
+    """Return whether a site's sums are the difference of two totals, maybe without the spy's
+    own.
+    """
     wanted, own = spy.network.plain_sums([site]), spy.network.plain_sums([spy.name])
     found = [first - second for (first, *_), (second, *_) in permutations(spy.totals.values(), 2)]
     return any(

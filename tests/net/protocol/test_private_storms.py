@@ -259,8 +259,10 @@ def test_storms(seed: int) -> None:
         epsilon_budget=50.0,
     )
     network = SumNetwork(
-        [rows_of(60) for _ in names], edges, make_storm(rng, names), seed, settings=settings_of(has_noise, find_edges),
-        policies=dict.fromkeys(names, policy), loss=rng.choice([0, 0.1]), late=rng.choice([0, 0.2]), **AUC,
+        [rows_of(60) for _ in names], edges, make_storm(rng, names), seed,
+        settings=settings_of(has_noise, find_edges),
+        policies=dict.fromkeys(names, policy), loss=rng.choice([0, 0.1]), late=rng.choice([0, 0.2]),
+        **AUC,
     )  # fmt: skip
     ahead = {name: rng.uniform(-300, 300) for name in names}
     watcher, sums = Watcher(network), [network.plain_sums(names)]

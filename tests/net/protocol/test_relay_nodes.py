@@ -145,7 +145,9 @@ def test_nothing_is_lost_or_duplicated_under_faults() -> None:
 
 
 def sums(change: Callable[[HostileNode, list[float]], list[float]]) -> Attack:
-    """Return an attack that changes the numbers that are told, which are those of the node itself."""
+    """Return an attack that changes the numbers that are told, which are those of the node
+    itself.
+    """
     return told(
         lambda node: change(node, [*node.peer.estimator.contribution("node-0", 0.5).payload])
     )

@@ -1,4 +1,6 @@
-"""A coordinator that signs two member lists with one serial number: sites find that out, and stop."""
+"""A coordinator that signs two member lists with one serial number: sites find that out, and
+stop.
+"""
 
 from __future__ import annotations
 

@@ -295,7 +295,9 @@ class SumSite(EpochPeer):
         return [name for name in names if name in joins and joins[name].list_digest != digest]
 
     def _why_not(self, name: str) -> str:
-        """Return what a member that joined does, so that no total with it is accepted; or nothing."""
+        """Return what a member that joined does, so that no total with it is accepted; or
+        nothing.
+        """
         if name in (deviants := self._deviants()):
             return deviants[name]
         asked, most = self.current.joins[name].min_cell, self.source.policy.max_min_cell
