@@ -63,7 +63,7 @@ from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
 from gosta.estimation.growing_tree import GrowingTree, Place, TreeSnapshot
 from gosta.estimation.visitor import MAX_SAMPLE_ROWS, Contribution, Sample, Visitor
 from gosta.protocols import Protocol
-from gosta.protocols.protocol import Start
+from gosta.protocols.protocol import Start, states_from
 from gosta.runtime.arrays import Floats
 from gosta.statistics import pairs
 from gosta.statistics.definition import apply_to_rows, as_floats
@@ -199,27 +199,6 @@ def first_state(rows: LocalRows, protocol: Protocol) -> Floats:
     if protocol.counts_rows and protocol.start is not Start.ZERO:
         values = rows.count * np.append(values, 1.0)
     return states_from(protocol, values)
-
-
-def states_from(protocol: Protocol, values: Floats) -> Floats:
-    """Return the first states that a protocol makes from start values: their shape × fields."""
-    try:
-        states = np.stack(np.broadcast_arrays(values, *protocol.init(values))[1:], axis=-1).astype(
-            np.float64
-        )
-    except Exception as error:  # a user's function can raise anything
-        reason = f"{type(error).__name__}: {error}"
-        hint = (
-            "it gets an array of the numbers of all nodes, so use plain arithmetic, or numpy "
-            "instead of math"
-        )
-        raise InputError(f"protocol {protocol.name}: init fails with {reason}; {hint}") from error
-    if states.shape != (*values.shape, protocol.fields) or not np.isfinite(states).all():
-        raise InputError(
-            f"protocol {protocol.name}: init must return finite numbers, one for each of the array "
-            "it gets"
-        )
-    return states
 
 
 class Estimator:

@@ -13,7 +13,6 @@ from gosta import datasets, graphs
 from gosta.errors import InputError
 from gosta.estimation.carried import means_of
 from gosta.estimation.estimand import Estimand, join_estimands
-from gosta.estimation.exchange import states_from
 from gosta.estimation.placement import (
     Homophily,
     Placement,
@@ -27,7 +26,7 @@ from gosta.graphs.graph import Graph, sizes_from
 from gosta.graphs.tree import spanning_tree, with_tree
 from gosta.protocols import AnyProtocol, CollectingProtocol, Protocol
 from gosta.protocols import find as find_protocol
-from gosta.protocols.protocol import NodeData, Start
+from gosta.protocols.protocol import NodeData, Start, states_from
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import NO_FAULTS, Faults
 from gosta.statistics.definition import Statistic, apply_to_rows

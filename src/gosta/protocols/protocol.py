@@ -17,7 +17,10 @@ from math import inf
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from gosta.errors import InputError
+from gosta.runtime.arrays import Floats
 from gosta.runtime.pickling import by_value, is_importable
 from gosta.views import html
 
@@ -365,6 +368,27 @@ class CollectingProtocol(_Shown):
         return {NodeData.ROWS: self.name}
 
     averages_moments = needs_known = supports_tables = uses_tree = counts_rows = False
+
+
+def states_from(protocol: Protocol, values: Floats) -> Floats:
+    """Return the first states that a protocol makes from start values: their shape × fields."""
+    try:
+        states = np.stack(np.broadcast_arrays(values, *protocol.init(values))[1:], axis=-1).astype(
+            np.float64
+        )
+    except Exception as error:  # a user's function can raise anything
+        reason = f"{type(error).__name__}: {error}"
+        hint = (
+            "it gets an array of the numbers of all nodes, so use plain arithmetic, or numpy "
+            "instead of math"
+        )
+        raise InputError(f"protocol {protocol.name}: init fails with {reason}; {hint}") from error
+    if states.shape != (*values.shape, protocol.fields) or not np.isfinite(states).all():
+        raise InputError(
+            f"protocol {protocol.name}: init must return finite numbers, one for each of the array "
+            "it gets"
+        )
+    return states
 
 
 def _check_functions(protocol: Protocol) -> None:

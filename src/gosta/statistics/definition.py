@@ -14,15 +14,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from gosta.datasets.data import Data
 from gosta.errors import DataError, GostaError, InputError, unknown
 from gosta.runtime import pickling
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.views import html, numbers
+
+if TYPE_CHECKING:
+    from gosta.datasets.data import Data
 
 Observation = Sequence[float]
 Means = tuple[float, ...]
