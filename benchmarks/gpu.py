@@ -39,8 +39,9 @@ from gosta.runtime.arrays import Floats
 from gosta.schedule import Schedule
 from gosta.simulation.engines.compiled.engine import CompiledEngine
 from gosta.simulation.engines.compiled.layouts import CarriedLayout, OneRowLayout
-from gosta.simulation.engines.gpu import device, make
+from gosta.simulation.engines.gpu import device
 from gosta.simulation.engines.gpu.edges import Edges
+from gosta.simulation.engines.gpu.engine import make
 from gosta.statistics import find
 
 SEED = 1

@@ -24,7 +24,8 @@ from protocols import SYNTHETIC, Case, make, measure, print_row
 
 from gosta.estimation.setting import make_setting
 from gosta.graphs.tree import tree_share
-from gosta.simulation.engines import compiled, read
+from gosta.simulation.engines import read
+from gosta.simulation.engines.compiled import engine as compiled
 
 NAMES = "gosta-async", "carried-means", "relay"
 MOST_TIMES = 300

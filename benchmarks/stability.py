@@ -29,7 +29,7 @@ from gosta.estimation.setting import make_setting
 from gosta.graphs.graph import Graph
 from gosta.protocols.tracking import OVERSHOOT
 from gosta.runtime.arrays import Floats, Integers
-from gosta.simulation.engines import compiled
+from gosta.simulation.engines.compiled import engine as compiled
 
 PROTOCOL = "carried-means"
 STATISTIC = "gini-mean-difference"

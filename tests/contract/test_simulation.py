@@ -18,7 +18,7 @@ from gosta.estimation.setting import Setting
 from gosta.protocols import PROTOCOLS, CollectingProtocol, Protocol
 from gosta.runtime.arrays import Floats
 from gosta.schedule import BLOCK, Schedule
-from gosta.simulation.engines import compiled
+from gosta.simulation.engines.compiled import engine as compiled
 from gosta.simulation.engines.reference import ReferenceEngine
 from gosta.simulation.trace import SNAPSHOT
 from gosta.statistics import find

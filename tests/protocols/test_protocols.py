@@ -20,8 +20,7 @@ from gosta import protocols
 from gosta.estimation.setting import make_setting
 from gosta.protocols import Protocol, gosta_async
 from gosta.protocols.protocol import NodeData
-from gosta.simulation.engines.compiled import choose_layout
-from gosta.simulation.engines.compiled.engine import CompiledEngine
+from gosta.simulation.engines.compiled.engine import CompiledEngine, choose_layout
 
 
 class State(NamedTuple):

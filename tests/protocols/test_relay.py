@@ -18,7 +18,7 @@ from gosta.graphs.tree import TREE_SHARE, spanning_tree, tree_edges, tree_share,
 from gosta.protocols import relay
 from gosta.schedule import Schedule
 from gosta.simulation import engines
-from gosta.simulation.engines import compiled
+from gosta.simulation.engines.compiled import engine as compiled
 from gosta.simulation.engines.compiled.layouts import CarriedLayout
 
 FAMILIES = [name for name in graphs.GRAPHS if name != "hypercube"]

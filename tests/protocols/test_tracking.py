@@ -19,7 +19,7 @@ from gosta.estimation.exchange import Estimator, LocalRows, exchange, first_stat
 from gosta.estimation.setting import Setting, make_setting
 from gosta.graphs import GRAPHS as FAMILIES
 from gosta.protocols import Protocol
-from gosta.simulation.engines import compiled
+from gosta.simulation.engines.compiled import engine as compiled
 from gosta.statistics import STATISTICS
 
 WINE: dict[str, Any] = {

@@ -15,7 +15,7 @@ import pytest
 import gosta
 from gosta.errors import GostaError, InputError
 from gosta.runtime import extras
-from gosta.simulation.engines import gpu
+from gosta.simulation.engines.gpu import device
 
 needs_numba_cuda = pytest.mark.skipif(
     not extras.is_installed("numba_cuda"), reason="numba-cuda is not installed"
@@ -48,7 +48,7 @@ def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_numba_cuda
 def test_missing_gpu_is_one_line(gosta_: Callable[..., tuple[int, str, str]]) -> None:
     try:
-        gpu.check_available()
+        device.require_gpu()
     except InputError:
         code, _, error = gosta_(
             "run",
@@ -82,7 +82,7 @@ def test_missing_gpu_is_one_line(gosta_: Callable[..., tuple[int, str, str]]) ->
 def test_unsupported_simulations_are_named(
     arguments: dict[str, Any], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu, "check_available", lambda: None)
+    monkeypatch.setattr(device, "require_gpu", lambda: None)
     columns = ["sepal length", "sepal width"] if "statistic" in arguments else None
     options = {
         "statistic": "gini-mean-difference",

@@ -39,8 +39,9 @@ from gosta.graphs.graph import Graph
 from gosta.graphs.tree import with_tree
 from gosta.simulation import edges as compiled_edges
 from gosta.simulation.engines import reference
-from gosta.simulation.engines.gpu import device, engine, make
+from gosta.simulation.engines.gpu import device
 from gosta.simulation.engines.gpu.edges import Edges
+from gosta.simulation.engines.gpu.engine import GpuEngine, choose_layout, make
 from gosta.statistics import find
 
 compiled_edges.PIECE = min(compiled_edges.PIECE, schedule.BLOCK)  # a part of a block
@@ -255,7 +256,7 @@ def check_assembly() -> None:
     ):
         setting = setting_of(statistic, protocol)
         with shared_bytes(size):
-            engine.GpuEngine(setting, 0, engine.choose_layout(setting))
+            GpuEngine(setting, 0, choose_layout(setting))
     names = [name for name, _ in texts]
     assert {*names} == {"draw_blocks", "advance_side_by_side", "advance_one", "read_runs"}, names
     for name, text in texts:

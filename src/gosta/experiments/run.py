@@ -29,7 +29,7 @@ from gosta.runtime import machine, progress
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
 from gosta.simulation import engines
-from gosta.simulation.engines import gpu
+from gosta.simulation.engines.gpu import device
 from gosta.simulation.simulate import simulate
 from gosta.simulation.trace import Trace
 
@@ -246,7 +246,7 @@ def run_study(
     _check(backend, scheduler, workers)
     engines.find(engine)
     if engine == "gpu" and backend == "local":
-        gpu.check_available()
+        device.require_gpu()
     # Imported now: Ctrl-C during the import would leave half a module behind.
     require("pandas", "sim", "sweeps")
     results = ResultFolder(Path(folder))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from gosta.errors import unknown
-from gosta.simulation.engines import compiled, gpu, reference
+from gosta.simulation.engines import reference
+from gosta.simulation.engines.compiled import engine as compiled
 from gosta.simulation.engines.engine import Batch, Engine, EngineFactory, Readings, read
 from gosta.simulation.engines.engine import failures_of as failures_of
+from gosta.simulation.engines.gpu import engine as gpu
 
 __all__ = ["ENGINES", "Batch", "Engine", "Readings", "find", "read"]
 

@@ -7,25 +7,31 @@ follows is said by the template of each layout's loop.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.errors import InputError
 from gosta.estimation import carried
 from gosta.estimation.carried import REMEMBERED
 from gosta.estimation.exchange import RECENT_HOMES_PER_ROW, max_recent_homes
 from gosta.estimation.setting import Setting
 from gosta.estimation.visitor import MAX_SAMPLE_ROWS
-from gosta.protocols.protocol import COPIES
-from gosta.runtime import machine
+from gosta.protocols import Protocol
+from gosta.protocols.protocol import ALLOWED, COPIES, MEET_INPUTS
+from gosta.runtime import compiler, machine
 from gosta.runtime.arrays import Floats, Integers
 from gosta.simulation.engines.engine import Snapshot
 from gosta.statistics import pairs
 
 CACHE_BYTES = 4 << 20  # about the cache that one core can use
 CACHE_LINE = 8  # numbers in a line of cache
+# Exchanges between prefetching a node and using it: some 300 ns.
+PREFETCH_EXCHANGES = 16
 # Numbers in an observation up to which the kernel takes less time than a mispredicted branch.
 MAX_CHEAP_NUMBERS = 16
 
@@ -45,7 +51,7 @@ class Columns(NamedTuple):
         return cls(exchanges, exchanges + 1, exchanges + 1 + width)
 
 
-class Layout(Protocol):
+class Layout(typing.Protocol):
     """Arrays of a run, and the loop of an exchange that works on them."""
 
     setting: Setting
@@ -331,3 +337,93 @@ class CarriedLayout:
             nodes[:, start + self.visitor_size - x.shape[1] : start + self.visitor_size] = x
         nodes[:, self.rows : self.rows + x.shape[1]] = x
         return {"nodes": nodes}
+
+
+def loop_text(layout: Layout, array_count: int) -> tuple[str, dict[str, Any]]:
+    """Return the text of the loop of a layout with some arrays, and the functions that it calls.
+
+    It has the layout's template, that of the loop over runs, their constants, and small functions
+    that are generated for the protocol and the kernel.
+    """
+    setting, columns = layout.setting, layout.columns
+    protocol, estimand = setting.gossip, setting.estimand
+    constants = {
+        "VALUES": estimand.width,
+        "STATES": setting.state_count,
+        "VISITORS": protocol.visitors,
+        "EXCHANGES": columns.exchanges,
+        "OTHERS": columns.others,
+        "WEIGHT": columns.weight,
+        "DRAWS": protocol.draws,
+        "NODE_SIZE": layout.size,
+        "PREFETCHES": False,
+        "HAS_FAULTS": bool(setting.faults),
+        "AHEAD": PREFETCH_EXCHANGES * protocol.draws,
+        "CACHE_LINE": CACHE_LINE,
+        "ZEROS": (0.0,) * estimand.width,
+        "NO_SAMPLE": (0.0,) * setting.state_count,
+        "NO_MEANS": (0.0,) * setting.mean_count,
+        **{f"NEEDS_{name.upper()}": name in protocol.inputs for name in MEET_INPUTS},
+        **layout.constants,
+    }
+    functions = {
+        "kernel": estimand.tracked.kernel,
+        "local": estimand.tracked.local,
+        "State": protocol.state,
+        "meet": protocol.meet,
+        "tell": protocol.tell,
+        "read": protocol.read,
+        **layout.functions,
+    }
+    text = _template(layout.template)
+    text += _template("runs_loop.py").replace("from __future__ import annotations\n", "")
+    text += "".join(f"{name} = {value!r}\n" for name, value in constants.items())
+    text += pairs.values_text(estimand.example) + _rule(protocol) + layout.adapters()
+    text += tuple_function("of_run", "arrays, k", "arrays[{c}][k]", array_count)
+    known = "own_share * load(own_mean, {c}) + (1.0 - own_share) * load(cells, OTHERS + {c})"
+    text += tuple_function("known_values", "own_mean, cells, own_share", known, estimand.width)
+    text += tuple_function("add_values", "a, b", "a[{c}] + b[{c}]", estimand.width)
+    counted = "(*a, 1.0)" if protocol.counts_rows else "a"
+    return f"{text}\n\ndef with_count(a):\n    return {counted}\n", functions
+
+
+def compiler_error(setting: Setting, error: Exception) -> InputError:
+    """Return the error for a protocol or a kernel that numba cannot compile."""
+    protocol, reason = setting.gossip, pairs.compiler_reason(str(error))
+    named = (
+        name
+        for name in ("tell", "meet", "read")
+        if compiler.is_named(getattr(protocol, name), str(error))
+    )
+    function = "".join(f"its function {name}: " for name in named)
+    what = f"protocol {protocol.name} cannot be compiled for {setting.estimand.tracked.name}"
+    return InputError(f"{what}: {function}{reason}; {ALLOWED}")
+
+
+def _template(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _rule(protocol: Protocol) -> str:
+    """Return the text of functions that load a state, store it, and apply the protocol's rule."""
+    fields = range(protocol.fields)
+    loaded = ", ".join(f"load(cells, c * {len(fields)} + {f})" for f in fields)
+    stored = "\n    ".join(
+        f"store(cells, c * {len(fields)} + {f}, 1.0 * state[{f}])" for f in fields
+    )
+    return f"""
+
+def load_state(cells, c):
+    return State({loaded})
+
+
+def store_state(cells, c, state):
+    {stored}
+
+
+def rule(
+    me, you, samples, exchanges, fewer_exchanges, weight, edge_share, row_share, rows, tree, tick
+):
+    held, fresh, known, change = samples
+    return meet(me, tell(you, tick{", -tree" * protocol.uses_tree}), {", ".join(protocol.inputs)})
+"""

@@ -9,12 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.errors import InputError
+from gosta.errors import InputError, UnsupportedError
 from gosta.estimation.setting import Setting
+from gosta.protocols import CollectingProtocol
 from gosta.runtime.arrays import Floats, Integers
-from gosta.simulation.engines.compiled.engine import compiler_error, loop_text
-from gosta.simulation.engines.compiled.layouts import CarriedLayout, Layout, OneRowLayout
-from gosta.simulation.engines.engine import NO_STOPS, Batch, Readings, Snapshot, repeat_arrays
+from gosta.simulation.engines.compiled.layouts import (
+    CarriedLayout,
+    Layout,
+    OneRowLayout,
+    compiler_error,
+    loop_text,
+)
+from gosta.simulation.engines.engine import (
+    NO_STOPS,
+    Batch,
+    Engine,
+    Readings,
+    Snapshot,
+    repeat_arrays,
+)
 from gosta.simulation.engines.gpu import device
 from gosta.simulation.engines.gpu.edges import FUTURE, DrawnAhead, Edges
 
@@ -339,3 +352,23 @@ def _for_device(array: NDArray[Any]) -> NDArray[Any]:
         if array.shape[-1]
         else np.zeros((*array.shape[:-1], 1), dtype=array.dtype)
     )
+
+
+def make(setting: Setting, seed: int) -> Engine[Any]:
+    """Return the engine for a setting."""
+    device.require_gpu()
+    estimand, placement, protocol = setting.estimand, setting.placement, setting.protocol
+    for is_asked, what in (
+        (isinstance(protocol, CollectingProtocol), f"protocol {protocol.name}"),
+        (placement.has_tables, "nodes with several rows"),
+        (estimand.level is not None, "intervals"),
+        (bool(setting.faults), "faults"),
+        (setting.changing is not None, "graphs that change"),
+        (
+            estimand.tracked.local is not None,
+            f"{estimand.statistic.name}, which needs the mean of each row",
+        ),
+    ):
+        if is_asked:
+            raise UnsupportedError(f"engine 'gpu' does not support {what}; {device.OTHERWISE}")
+    return GpuEngine(setting, seed, choose_layout(setting))
