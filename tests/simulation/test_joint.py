@@ -29,7 +29,7 @@ from gosta.net.audit.verify import Journals, verify
 from gosta.net.config import NODE_FILE, read_node
 from gosta.net.deploy.query import View
 from gosta.net.node import status_text
-from gosta.net.node.metrics import StatusCollector
+from gosta.net.node.pages import StatusCollector
 from gosta.net.node.source import fingerprint
 from gosta.net.protocol.records import PartReport, Report, relative_distance
 from gosta.net.watch.overview import table

@@ -22,9 +22,8 @@ from processes import GOSTA
 
 import gosta
 from gosta import graphs
-from gosta.pages import frames
 from gosta.schedule import Faults
-from gosta.simulation import runner
+from gosta.simulation import run_page, runner
 
 IRIS: dict[str, Any] = {"data": "iris", "statistic": "gini-mean-difference"}
 
@@ -300,22 +299,24 @@ def test_frames_hold_errors_in_a_byte_of_each_node() -> None:
     rng = np.random.default_rng(0)
     off = rng.choice([-1.0, 1.0], 5000) * 10 ** rng.uniform(-6, 1, 5000)
     estimates = 2.0 + 4.0 * off
-    frame = frames.make_frame(7, 8, estimates, np.array([2.0]), 4.0, 2.0)
+    frame = run_page.make_frame(7, 8, estimates, np.array([2.0]), 4.0, 2.0)
     found = np.frombuffer(frame.colours, np.uint8)
-    decoded = frames.MIN_ERROR * 10 ** (frames.DECADES * (found % 128).astype(float) / frames.STEPS)
-    half_a_step = 10 ** (frames.DECADES / frames.STEPS / 2)
+    decoded = run_page.MIN_ERROR * 10 ** (
+        run_page.DECADES * (found % 128).astype(float) / run_page.STEPS
+    )
+    half_a_step = 10 ** (run_page.DECADES / run_page.STEPS / 2)
     assert (np.abs(np.log(decoded / np.abs(off))) <= np.log(half_a_step) * (1 + 1e-6)).all()
-    assert ((found >= frames.IS_BELOW) == (off < 0)).all()
+    assert ((found >= run_page.IS_BELOW) == (off < 0)).all()
     assert frame.errors[0] == np.abs((estimates - 2.0) / 4.0).mean()
-    assert frame.estimates[1:] == tuple(np.quantile(estimates, frames.QUANTILES))
-    assert (len(frame.counts), sum(frame.counts)) == (frames.BINS, 5000)
+    assert frame.estimates[1:] == tuple(np.quantile(estimates, run_page.QUANTILES))
+    assert (len(frame.counts), sum(frame.counts)) == (run_page.BINS, 5000)
     low, high = frame.ends
     assert high - 2.0 == 2.0 - low == 32.0
-    inside = (estimates > low) & (estimates < low + (high - low) / frames.BINS)
+    inside = (estimates > low) & (estimates < low + (high - low) / run_page.BINS)
     assert frame.counts[0] == (inside | (estimates <= low)).sum()
 
 
 def test_frames_of_nodes_that_agree_to_the_last_bit() -> None:
-    frame = frames.make_frame(1, 1, np.full(5, 0.1), np.array([0.1]), 0.1, 0.1)
+    frame = run_page.make_frame(1, 1, np.full(5, 0.1), np.array([0.1]), 0.1, 0.1)
     assert frame.colours == bytes(5)
     assert frame.counts[32] == 5

@@ -27,8 +27,7 @@ from gosta.net.deploy.network import Network
 from gosta.net.deploy.query import View, read_status
 from gosta.net.deploy.site_log import parse_lines
 from gosta.net.node import status_text
-from gosta.net.node.metrics import StatusCollector
-from gosta.net.node.pages import page
+from gosta.net.node.pages import StatusCollector, page
 from gosta.net.storage.contributions import find_break
 from gosta.net.watch import overview
 from gosta.private.settings import PrivateSettings

@@ -4,7 +4,7 @@
 // Up to so many nodes have numbers, and are round; up to so many edges are drawn.
 const [MAX_NUMBERS, MAX_ROUND, MAX_DRAWN_EDGES] = [60, 3000, 20000];
 const MAX_STRETCH = 1.6;
-// As gosta/pages/frames.py encodes errors in a byte of a node.
+// As gosta/simulation/run_page.py encodes errors in a byte of a node.
 const [MIN_ERROR, DECADES, ERROR_STEPS, IS_BELOW] = [1e-6, 7, 127, 128];
 // Colours of errors, and of estimates that are below or above the exact value; a list of [error, colour].
 const SCALES = {

@@ -1,6 +1,6 @@
 // A run of a simulation. What is shown comes as server-sent events while it is simulated: "start" with a scene and all
 // frames, then "change" with a frame or another state; or, on a page that is a file of its own, from the file
-// (gosta/pages/frames.py has the fields). A run that has ended is played again from the frames that are here.
+// (gosta/simulation/run_page.py has the fields). A run that has ended is played again from the frames that are here.
 "use strict";
 
 const MAX_FRAMES = 960; // that are kept
