@@ -37,6 +37,7 @@ from gosta.runtime.interrupts import deferred_interrupt
 from gosta.schedule import FAULT_NAMES, Schedule
 from gosta.simulation import engines
 from gosta.simulation.engines import Batch, Engine, Readings
+from gosta.simulation.engines.engine import failures_of
 from gosta.simulation.run_options import RunInfo
 from gosta.simulation.trace import SNAPSHOT, Trace
 
@@ -143,7 +144,7 @@ class Runner:
             self.reached[:] = previous.resume_data["reached"]
             self.stopped[:] = previous.data["stopped"]
         # The engine has failures of its own, for other threads.
-        failures = engines.failures_of(setting, info.seed)
+        failures = failures_of(setting, info.seed)
         self._schedules = [Schedule(setting.drawn, info.seed, run, failures) for run in range(runs)]
         # Where nodes stop by themselves, checkpoints are the readings; for intervals alone they are
         # taken in between.

@@ -19,9 +19,11 @@ import numpy as np
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Means, Numbers, RowSums, Statistic, as_tuple
 
-# Times as heavy as all others together is a row from which on pairs are evaluated one by one,.
+# A row is dominant if its weight is this many times that of all others together: sums that contain
+# it would lose the digits of the others, so pairs are evaluated one by one.
 DOMINANT = 1e4
-MOST_PAIRED = 10_000  # if there are at most so many rows
+# Rows up to which that is done.
+MOST_PAIRED = 10_000
 
 
 @cache

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from gosta.errors import unknown
-from gosta.simulation.engines import reference
-from gosta.simulation.engines.compiled import engine as compiled
+from gosta.simulation.engines.compiled.engine import make as make_compiled
 from gosta.simulation.engines.engine import Batch, Engine, EngineFactory, Readings, read
-from gosta.simulation.engines.engine import failures_of as failures_of
-from gosta.simulation.engines.gpu import engine as gpu
+from gosta.simulation.engines.gpu.engine import make as make_gpu
+from gosta.simulation.engines.reference import make as make_reference
 
 __all__ = ["ENGINES", "Batch", "Engine", "Readings", "find", "read"]
 
 ENGINES: dict[str, EngineFactory] = {
-    "compiled": compiled.make,
-    "gpu": gpu.make,
-    "reference": reference.make,
+    "compiled": make_compiled,
+    "gpu": make_gpu,
+    "reference": make_reference,
 }
 
 
