@@ -562,13 +562,15 @@ VARIANTS: dict[str, Protocol | dict[str, Any]] = {
     "mean smoothed more": carrying_variant((RATE, "max(0.0025 * count, count / compared)")),
     "smoothed for ever": carrying_variant((LEAST_RATE, "0.0, ")),
     "smoothed for a short time": carrying_variant((LEAST_RATE, "0.01 * count, ")),
-    "no momentum": averaging_variant(("PUSH = 0.4", "PUSH = 0.0")),
-    "push 0.2": averaging_variant(("PUSH = 0.4", "PUSH = 0.2")),
-    "push 0.6": averaging_variant(("PUSH = 0.4", "PUSH = 0.6")),
+    "no momentum": averaging_variant(("MOMENTUM_SHARE = 0.4", "MOMENTUM_SHARE = 0.0")),
+    "push 0.2": averaging_variant(("MOMENTUM_SHARE = 0.4", "MOMENTUM_SHARE = 0.2")),
+    "push 0.6": averaging_variant(("MOMENTUM_SHARE = 0.4", "MOMENTUM_SHARE = 0.6")),
     "memory of 20 exchanges": averaging_variant(("max(5.0, exchanges / 4.0)", "20.0")),
     "memory of half of all exchanges": averaging_variant(("exchanges / 4.0", "exchanges / 2.0")),
-    "ramp of 10 exchanges": averaging_variant(("RAMP = 40.0", "RAMP = 10.0")),
-    "all edges pushed alike": averaging_variant(("RARE = 4.0", "RARE = 1e9")),
+    "ramp of 10 exchanges": averaging_variant(("RAMP_EXCHANGES = 40.0", "RAMP_EXCHANGES = 10.0")),
+    "all edges pushed alike": averaging_variant(
+        ("RARE_EDGE_FACTOR = 4.0", "RARE_EDGE_FACTOR = 1e9")
+    ),
 }
 
 

@@ -70,13 +70,15 @@ def fitting(data: Data) -> list[Fit]:
 
 
 def _fit(data: Data, name: str, summary: str, encode: Callable[..., Any], roles: Roles) -> Fit:
-    needs, choices = CHOICES.get(encode.__name__, ("columns that are not known", _none))
+    needs, choices = COLUMNS_BY_ENCODER.get(
+        encode.__name__, ("columns that are not known", _no_columns)
+    )
     reason = ""
     for choice in choices(roles):
         for drop in (False, True):
             selected = data.select(choice.columns or None, choice.label, choice.score, drop)
             try:
-                _try(selected, name)
+                _check_fit(selected, name)
             except GostaError as error:
                 reason = reason or error.reason
                 if error.remedy == DROP_HINT:
@@ -93,7 +95,7 @@ def _fit(data: Data, name: str, summary: str, encode: Callable[..., Any], roles:
     return Fit(name, summary, [], reason or f"needs {needs}")
 
 
-def _try(data: Data, name: str) -> None:
+def _check_fit(data: Data, name: str) -> None:
     """Raise an error if the columns do not fit the statistic."""
     if name in STATISTICS:
         STATISTICS[name].encode_rows(data, {})
@@ -184,19 +186,19 @@ def _by_name(names: Iterable[str], pattern: str, given: str | None) -> list[str]
     return sorted(others, key=lambda name: (name != given, not _matches(name, pattern)))
 
 
-def _none(_: Roles) -> list[Choice]:
+def _no_columns(_: Roles) -> list[Choice]:
     return []
 
 
-def _one(roles: Roles) -> list[Choice]:
+def _one_number(roles: Roles) -> list[Choice]:
     return [Choice((name,)) for name in roles.numbers]
 
 
-def _two(roles: Roles) -> list[Choice]:
+def _two_numbers(roles: Roles) -> list[Choice]:
     return [Choice(tuple(roles.numbers[:2]))] if len(roles.numbers) > 1 else []
 
 
-def _all(roles: Roles) -> list[Choice]:
+def _all_numbers(roles: Roles) -> list[Choice]:
     return [Choice(tuple(roles.numbers))] if roles.numbers else []
 
 
@@ -240,19 +242,19 @@ def _events(with_score: bool, with_label: bool) -> Callable[[Roles], list[Choice
 
 
 # By the name of the encoder: what it needs, in words, and the columns to try.
-CHOICES: dict[str, tuple[str, Callable[[Roles], list[Choice]]]] = {
+COLUMNS_BY_ENCODER: dict[str, tuple[str, Callable[[Roles], list[Choice]]]] = {
     **dict.fromkeys(
-        ("value", "positive_value", "trimmed", "winsorised"), ("a column of numbers", _one)
+        ("value", "positive_value", "trimmed", "winsorised"), ("a column of numbers", _one_number)
     ),
-    **dict.fromkeys(("pair", "two_parts"), ("two columns of numbers", _two)),
-    "features": ("columns of numbers", _all),
+    **dict.fromkeys(("pair", "two_parts"), ("two columns of numbers", _two_numbers)),
+    "features": ("columns of numbers", _all_numbers),
     **dict.fromkeys(
         ("scored", "highest_negatives"), ("a score and a column of two classes", _scored)
     ),
     "two_scores": ("two scores and a column of two classes", _two_scores),
     "class_scores": (
         "three classes or more and a score for each, in their order: --columns a,b,c --label class",
-        _none,
+        _no_columns,
     ),
     **dict.fromkeys(
         ("two_samples", "scaled_samples"), ("numbers and a column of two classes", _samples)

@@ -24,7 +24,8 @@ import numpy as np
 from gosta.runtime.arrays import Words
 
 KEY_BYTES = 32
-MOST_PARTNERS = 50  # of a site; up to one more participant, all the others
+# Partners of a site; with at most 51 participants, all the others are its partners.
+MAX_PARTNERS = 50
 
 
 def new_key() -> bytes:
@@ -42,7 +43,10 @@ def public_key(key: bytes) -> bytes:
 
 
 def is_public_key(data: bytes) -> bool:
-    """Return whether a secret can be shared with a key: points of low order give all the same."""
+    """Return whether bytes are a usable X25519 public key.
+
+    Points of low order, which give everybody the same secret, are not.
+    """
     try:
         _secrets(bytes(range(KEY_BYTES)), [data])
     except ValueError:
@@ -58,10 +62,10 @@ def partners(names: Iterable[str], name: str, beacon: bytes = b"") -> list[str]:
     anybody knew it.
     """
     others = sorted(set(names) - {name})
-    if len(others) <= MOST_PARTNERS:
+    if len(others) <= MAX_PARTNERS:
         return others
     ring = sorted([*others, name], key=lambda site: hashlib.sha256(_joined(beacon, site)).digest())
-    place, reach = ring.index(name), MOST_PARTNERS // 2
+    place, reach = ring.index(name), MAX_PARTNERS // 2
     return sorted(ring[(place + step) % len(ring)] for step in range(-reach, reach + 1) if step)
 
 

@@ -18,17 +18,18 @@ from typing import NamedTuple
 from gosta.protocols.protocol import Protocol
 
 # Share of a move owed per exchange of memory; 0.6 diverges on tori after thousands of exchanges.
-PUSH = 0.4
+MOMENTUM_SHARE = 0.4
 # Exchanges until the full push: the first estimates are too rough to continue in their direction.
-RAMP = 40.0
-# Edges that fire in less than 1/RARE of a node's exchanges are pushed less: their debt would be
-# outdated.
-RARE = 4.0
-# Twice the largest overshoot in 3,449 simulations of networks of up to 12 nodes: 3.8, where one
-# edge was used hundreds of times in a row; 1.7 where parts of the network took turns, 0.5 on all
-# other schedules. Carried means are alike, and so is the share of rows counted (0.6). Where every
-# edge is used ten or more times in a row, and that for ten thousands of exchanges, both exceed any
-# bound (benchmarks/stability.py); nodes draw edges at random.
+RAMP_EXCHANGES = 40.0
+# Edges that fire in less than 1/RARE_EDGE_FACTOR of a node's exchanges are pushed less: their debt
+# would be outdated.
+RARE_EDGE_FACTOR = 4.0
+# How far an estimate can leave the range of the nodes' values, in units of that range (see
+# `Protocol.overshoot`): twice the largest in 3,449 simulations of networks of up to 12 nodes: 3.8,
+# where one edge was used hundreds of times in a row; 1.7 where parts of the network took turns, 0.5
+# on all other schedules. Carried means are alike, and so is the share of rows counted (0.6). Where
+# every edge is used ten or more times in a row, and that for ten thousands of exchanges, both
+# exceed any bound (benchmarks/stability.py); nodes draw edges at random.
 OVERSHOOT = 8.0
 # Least rate of the smoothed mean: in the long run, smoothing costs more than it gains.
 SMOOTH = 0.02
@@ -76,7 +77,7 @@ def tell(me: AnyState, tick: float) -> Payload:
     return (me.ahead,)
 
 
-def memory(exchanges: float) -> float:
+def payout_exchanges(exchanges: float) -> float:
     """Return the number of exchanges over which a debt is paid out."""
     return max(5.0, exchanges / 4.0)
 
@@ -93,13 +94,13 @@ def average(
     step = row_share * (you[0] - me.ahead)
     z = me.ahead + step
     gain = (
-        PUSH
-        * min(1.0, RARE * edge_share)
-        * min(1.0, fewer_exchanges / RAMP)
-        * memory(fewer_exchanges)
+        MOMENTUM_SHARE
+        * min(1.0, RARE_EDGE_FACTOR * edge_share)
+        * min(1.0, fewer_exchanges / RAMP_EXCHANGES)
+        * payout_exchanges(fewer_exchanges)
     )
     owed = me.owed + gain * step
-    paid = owed / memory(exchanges + 1.0)
+    paid = owed / payout_exchanges(exchanges + 1.0)
     return MomentsState(z, z + paid, owed - paid)
 
 

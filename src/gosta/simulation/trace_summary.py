@@ -322,7 +322,7 @@ def _notes_on_protocol(record: Record) -> Iterator[str]:
 
 
 def _row_means(exact: float | Sequence[float], statistic: str) -> str:
-    """Say what a protocol estimates whose mean over nodes is not the statistic."""
+    """Say that nodes estimate row means, whose average is not the statistic."""
     what = "mean"
     if not isinstance(exact, float):
         what = f"means of the {len(exact)} numbers from which {statistic} is computed"
@@ -363,7 +363,10 @@ def _interval(interval: Record, statistic: str) -> str:
 def _gossip(interval: Record) -> str:
     """Return what the error of gossip does to the nodes' interval, where that is notable."""
     if interval["low"] is None:
-        return "; nodes have none before all can tell the error of gossip: use more --iterations"
+        return (
+            "; none at the nodes yet, as some cannot tell the error of gossip that is left: use "
+            "more --iterations"
+        )
     if (interval["widening"] or 0.0) < NOTABLE_WIDENING:
         return ""
     return (

@@ -7,7 +7,7 @@ from math import inf, sqrt
 from gosta.statistics import encode, fast
 from gosta.statistics.definition import Observation, statistic
 
-# squares of numbers that count beside a sum of this size have all their digits
+# Below this, squares of differences can lose digits, so that differences are scaled first.
 LEAST_SQUARE = 1e-280
 
 

@@ -9,8 +9,8 @@ first exchange on:
 
 - *estimate*, with momentum applied, and *debt*, what is still owed to it
   (`gosta.protocols.tracking.average`). An exchange moves the estimate by a share κ of itself and
-  owes it PUSH · memory times that, which is paid out over a memory of a quarter of all exchanges.
-  The two make a damped oscillation whose frequency is √(PUSH · κ) and whose damping is
+  owes it a multiple of that, which is paid out over a quarter of all exchanges.
+  The two make a damped oscillation whose frequency is √(MOMENTUM_SHARE · κ) and whose damping is
   5/(2 · exchanges): a mode shrinks like (√κ · exchanges)^(−5/2), where plain averaging needs 1/κ
   exchanges.
 - *counted*, what estimates have received of a row's mean; *mean*, the mean of a row with the rows
@@ -38,7 +38,7 @@ import numpy as np
 
 from gosta.estimation.carried import REMEMBERED, rate_of, weight_of
 from gosta.protocols.protocol import COPIES
-from gosta.protocols.tracking import PUSH, RAMP, SMOOTH, memory
+from gosta.protocols.tracking import MOMENTUM_SHARE, RAMP_EXCHANGES, SMOOTH, payout_exchanges
 from gosta.runtime.arrays import Floats
 from gosta.theory.spectrum import scipy_module
 from gosta.theory.summaries import ErrorMoments, KernelMoments, NetworkSummary
@@ -286,8 +286,13 @@ class MomentumErrors:
         """
         network, source = self.network, self.source
         unit = np.eye(SIZE)
-        payout = 1 / memory(t + 1)
-        gain = PUSH * network.push * min(1.0, (t + 1) / RAMP) * memory(t + 1)
+        payout = 1 / payout_exchanges(t + 1)
+        gain = (
+            MOMENTUM_SHARE
+            * network.push
+            * min(1.0, (t + 1) / RAMP_EXCHANGES)
+            * payout_exchanges(t + 1)
+        )
         moved = np.zeros((SIZE, SIZE))  # by averaging, times the difference of two estimates
         moved[ESTIMATE, ESTIMATE], moved[DEBT, ESTIMATE] = 1 + gain * payout, (1 - payout) * gain
         changed = np.zeros((SIZE, SIZE))  # at a node, in each of its exchanges
@@ -337,7 +342,7 @@ class MomentumErrors:
         # has in all. One of many counts little.
         often = np.minimum(1 / growth.compared, self.returns)
         sums = np.append(0.0, np.cumsum((often[1:] + often[:-1]) / 2 * np.diff(LAGS)))
-        response = 1 / (rates + 2.5 * np.sqrt(PUSH * self.network.push * rates) + 1e-12)
+        response = 1 / (rates + 2.5 * np.sqrt(MOMENTUM_SHARE * self.network.push * rates) + 1e-12)
         remainder = kernel.pairs * (
             1 / growth.compared + 2 * np.interp(np.minimum(t, response), LAGS, sums)
         )

@@ -367,7 +367,7 @@ def _variances(
         (counts * _double_integral(rates, t)).sum() / n - _double_integral(2 / n, t)
     )
     slow += kernel.pairs * (stay * exchanges + max(0.0, wander)) / n
-    fresh = network.squared_rarity * (flat * kernel.rows + stay * kernel.pairs)
+    fresh = network.mean_squared_rarity * (flat * kernel.rows + stay * kernel.pairs)
     where = kernel.rows * (counts @ placement + (kernel.slowest - 1) * placement[0]) / n
     return where / exchanges**2, slow / exchanges**2 + fresh / (1 + exchanges) ** 2
 

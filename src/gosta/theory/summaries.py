@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gosta.graphs.graph import Graph
-from gosta.protocols.tracking import RARE
+from gosta.protocols.tracking import RARE_EDGE_FACTOR
 from gosta.runtime.arrays import Floats
 from gosta.theory.spectrum import density, merge_close
 
 PACE_DIGITS = 2  # of the logarithm of nodes' paces: closer ones are merged
-CLOSE_RATES = 0.1  # rates whose logarithms differ by less are one where each costs time
+# `merged` joins rates whose logarithms differ by less: each rate costs a prediction time.
+CLOSE_RATES = 0.1
 
 
 class KernelMoments(NamedTuple):
@@ -52,7 +53,7 @@ class NetworkSummary:
     counts: Floats  # number of modes of each rate
     # Mean over nodes of 1/(probability to be drawn), in units of n/2: 1 if all are equally likely.
     rarity: float
-    squared_rarity: float  # mean over nodes of the square of that
+    mean_squared_rarity: float  # mean over nodes of its square
     push: float  # mean over edges of the share of momentum that tracking gives to them
     paces: Floats  # exchanges of a node, relative to the mean over nodes; close ones merged
     pace_shares: Floats  # share of nodes of each pace
@@ -67,7 +68,7 @@ def summarise(graph: Graph) -> NetworkSummary:
     """Return the properties of a graph on which predictions depend."""
     rates, counts = density(graph)
     if graph.edges is None:
-        push, even = min(1.0, RARE / (graph.n - 1)), np.ones(1)
+        push, even = min(1.0, RARE_EDGE_FACTOR / (graph.n - 1)), np.ones(1)
         return NetworkSummary(graph.n, rates, counts, 1.0, 1.0, push, even, even)
     weights = graph.rates / graph.rates.sum()
     drawn: Floats = np.zeros(graph.n)
@@ -75,7 +76,7 @@ def summarise(graph: Graph) -> NetworkSummary:
         drawn += np.bincount(ends, weights, minlength=graph.n)
     paces = drawn * graph.n / 2
     rarity = 1 / paces
-    push = weights @ np.minimum(1.0, RARE * weights / drawn[graph.edges].max(axis=1))
+    push = weights @ np.minimum(1.0, RARE_EDGE_FACTOR * weights / drawn[graph.edges].max(axis=1))
     _, group, nodes = np.unique(
         np.round(np.log(paces), PACE_DIGITS), return_inverse=True, return_counts=True
     )

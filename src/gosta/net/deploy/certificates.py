@@ -272,7 +272,7 @@ def _sign(
     )
     for extension in (x509.SubjectKeyIdentifier.from_public_key(key), *extensions):
         builder = builder.add_extension(extension, critical=False)
-    # hashes by itself
+    # Ed25519 and Ed448 hash the content themselves and take no hash algorithm.
     is_edwards = isinstance(signing, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)
     return builder.sign(signing, None if is_edwards else hashes.SHA256()).public_bytes(Encoding.PEM)
 

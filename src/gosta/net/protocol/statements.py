@@ -29,7 +29,7 @@ from gosta.net.protocol.messages import (
     StatementId,
 )
 from gosta.private.deviations import CHECKS
-from gosta.private.masks import MOST_PARTNERS
+from gosta.private.masks import MAX_PARTNERS
 from gosta.runtime.arrays import Words
 
 MAX_PARTICIPANTS = 1000
@@ -117,7 +117,7 @@ class Part(RoundStatement, frozen=True, tag="part"):
 class Opening(RoundStatement, frozen=True, tag="opening"):
     """A site's masks summed over the halves that show who deviates, partner by partner."""
 
-    words: Annotated[bytes, Meta(max_length=8 * CHECKS * MOST_PARTNERS)]
+    words: Annotated[bytes, Meta(max_length=8 * CHECKS * MAX_PARTNERS)]
 
 
 class Refusal(Statement, frozen=True, tag="refusal"):

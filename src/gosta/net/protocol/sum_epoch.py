@@ -150,7 +150,7 @@ class SumEpoch:
         """Return what every participant says in a round, in order, with an empty name."""
         nonce = (
             [Slot("nonce", "")]
-            if len(self.participants) > masks.MOST_PARTNERS + 1 and number == 1
+            if len(self.participants) > masks.MAX_PARTNERS + 1 and number == 1
             else []
         )
         return [*nonce, Slot("commit", "", number), Slot("part", "", number)]
