@@ -395,6 +395,26 @@ def test_down_stops_nodes_whichever_process_started_them(network: Path, gosta_: 
     assert gosta_("network", "down", network)[1] == f"{network}: no node was running\n"
 
 
+def test_down_stops_a_network_while_a_killed_node_waits_for_its_restart(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "RESTART_SECONDS", (3600.0, 3600.0))
+    down = [sys.executable, "-m", "gosta", "network", "down", str(network)]
+    killed: list[int] = []
+    stopping: list[subprocess.Popen[str]] = []
+
+    def show(views: Sequence[View], _elapsed: float) -> None:
+        if are_running(views) and not killed:
+            killed.append(int((network / "node-1" / "node.lock").read_text()))
+            os.kill(killed[0], signal.SIGKILL)
+        if views[1].state == "restarting soon" and not stopping:
+            stopping.append(subprocess.Popen(down, stdout=subprocess.PIPE, text=True))
+        assert not stopping or stopping[0].poll() is None, "the nodes go on after down"
+
+    supervisor.up(network, show, command=fake_node)
+    assert stopping[0].communicate()[0] == f"{network}: stopped node-0, node-2\n"
+
+
 def test_narrow_terminals_show_the_main_columns() -> None:
     views = [View(f"node-{k}", "running", 0, None) for k in range(3)]
     assert tuple(overview.table(views, 200).splitlines()[0].split()) == (

@@ -433,7 +433,7 @@ def test_logs_are_rotated_also_after_the_supervisor_was_killed(stopped: Path) ->
         fill(1)
         wait_until(old_log(log.parent, 2).exists)
     finally:
-        lock.stop_nodes([stopped / name for name in NAMES])
+        lock.stop_processes([stopped / name for name in NAMES])
     logs = [old_log(log.parent, 2), old_log(log.parent, 1), log]
     assert sorted(log.parent.glob("*log.jsonl*")) == sorted(logs)
     events = [json.loads(line)["event"] for path in logs for line in path.read_text().splitlines()]

@@ -252,7 +252,7 @@ class Network:
         new_edges = tuple(pairwise(ends))
         changed = self._with(nodes=nodes, edges=(*kept, *new_edges))
         node = self.node(name)
-        lock.stop_nodes([node.path])
+        lock.stop_processes([node.path])
         signed = changed.make_list(signer, {})
         changed.write()
         changed.publish(signed, signer)

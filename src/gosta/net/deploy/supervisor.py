@@ -236,7 +236,8 @@ def up(
                 "in "
                 "node.toml"
             )
-    with _stop_signals() as stop, ThreadPoolExecutor(QUERY_THREADS) as pool:
+    # Whoever holds the lock on the folder of the network would start its nodes again: see `down`.
+    with lock.hold(folder), _stop_signals() as stop, ThreadPoolExecutor(QUERY_THREADS) as pool:
         try:
             while not stop.is_set():
                 supervisor.poll(pool)
@@ -255,8 +256,11 @@ def up(
 def down(folder: Path) -> list[str]:
     """Stop all nodes of a network that run on this machine, and return their names."""
     lock.check_platform()
-    nodes = Network.read(folder).nodes_here()
-    return [stopped.name for stopped in lock.stop_nodes([node.path for node in nodes])]
+    nodes = [node.path for node in Network.read(folder).nodes_here()]
+    running = [node.name for node in nodes if lock.is_running(node)]
+    lock.stop_processes([folder], 2 * STOP_TIMEOUT_SECONDS)
+    lock.stop_processes(nodes)
+    return running
 
 
 def start_epoch(folder: Path) -> tuple[str, int]:

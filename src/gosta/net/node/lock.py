@@ -1,4 +1,6 @@
-"""The lock on a node's folder: at most one process runs a node, and others see whether it runs."""
+"""The lock on a folder: at most one process runs a node, or all nodes of a network, and others see
+whether it runs.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def check_platform() -> None:
 
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Hold the lock on a node's folder, with the process id written into it.
+    """Hold the lock on the folder of a node or a network, with the process id written into it.
 
     Raises `NetworkError` if another process holds it.
     """
@@ -43,7 +45,7 @@ def hold(folder: Path) -> Iterator[None]:
         lock = (folder / LOCK_FILE).open("a+")
     except OSError as error:
         raise NetworkError(
-            f"cannot write to {folder}: {error.strerror}; a node keeps its journal there"
+            f"cannot write to {folder}: {error.strerror}; nodes keep locks and journals there"
         ) from None
     with lock:
         for attempts_left in reversed(range(ATTEMPTS)):
@@ -64,7 +66,7 @@ def hold(folder: Path) -> Iterator[None]:
 
 
 def is_running(folder: Path) -> bool:
-    """Return whether a process runs the node in this folder."""
+    """Return whether a process runs the node or the network in this folder."""
     if fcntl is None:
         return False
     try:
@@ -77,22 +79,21 @@ def is_running(folder: Path) -> bool:
     return False
 
 
-def stop_nodes(folders: Sequence[Path]) -> list[Path]:
-    """Stop the nodes in some folders that run, and return the folders of these.
+def stop_processes(folders: Sequence[Path], timeout: float = STOP_TIMEOUT_SECONDS) -> None:
+    """Stop the processes that hold the locks on some folders.
 
     Each is sent SIGTERM; raises `NetworkError` if one has not stopped in time.
     """
-    running = stopped = [folder for folder in folders if is_running(folder)]
+    running = [folder for folder in folders if is_running(folder)]
     for folder in running:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process_id(folder), signal.SIGTERM)
-    deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
+    deadline = time.monotonic() + timeout
     while running := [folder for folder in running if is_running(folder)]:
         if time.monotonic() > deadline:
             name, pid = running[0].name, process_id(running[0])
             raise NetworkError(f"{name} does not stop; kill it with: kill -9 {pid}")
         time.sleep(RETRY_SECONDS)
-    return stopped
 
 
 def process_id(folder: Path) -> int:
