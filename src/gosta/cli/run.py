@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -16,6 +15,7 @@ from gosta.cli import options
 from gosta.cli.private import run_private
 from gosta.errors import InputError
 from gosta.runtime.extras import require_extra
+from gosta.runtime.interrupts import Signals
 
 if TYPE_CHECKING:
     from gosta.datasets import Data
@@ -145,7 +145,7 @@ class WatchedRun:
 
     def __init__(self, context: typer.Context, is_opened: bool, as_json: bool) -> None:
         self._context, self._is_opened, self._as_json = context, is_opened, as_json
-        self._is_over = threading.Event()
+        self._signals = Signals()
 
     def make_runner(self, setting: Setting, info: RunInfo, checkpoints: Integers) -> LiveRunner:
         """Serve the page, print its address, and return what advances the run."""
@@ -166,14 +166,13 @@ class WatchedRun:
 
     def end(self) -> None:
         """Say on the page that the run has ended; from now on, Ctrl-C ends the page."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: self._is_over.set())
+        self._signals.handle(signal.SIGINT, signal.SIGTERM)
         self._runner.end()
 
     def wait(self) -> None:
         """Wait for Ctrl-C, unless it was pressed since the run has ended."""
         print("the run has ended; its page stays until Ctrl-C", file=sys.stderr, flush=True)
-        self._is_over.wait()
+        self._signals.wait()
 
 
 def run(

@@ -1,9 +1,12 @@
-"""Ctrl-C: it ends a command at any time with one line and exit code 130; work can defer it."""
+"""Ctrl-C: it ends a command at any time with one line and exit code 130; work can defer it.
+Signals that end what goes on until then.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import signal
 import sys
 import threading
@@ -52,6 +55,46 @@ def deferred_interrupt() -> Iterator[Callable[[], bool]]:
     finally:
         if is_ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Signals:
+    """Signals that the main thread waits for.
+
+    A handler runs in the middle of what the main thread does, so it must take no lock: setting a
+    `threading.Event` can wait for ever for the `wait` that it interrupts.
+    """
+
+    def __init__(self) -> None:
+        self._arrived = queue.SimpleQueue[int]()  # whose `put` takes no lock
+
+    def handle(self, *numbers: signal.Signals) -> list[Any]:
+        """Handle signals from now on; return their former handlers."""
+        return [signal.signal(one, lambda number, _: self._arrived.put(number)) for one in numbers]
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for a signal, and return whether one has come since the last one."""
+        try:
+            self._arrived.get(timeout=seconds)
+        except queue.Empty:
+            return False
+        return True
+
+    def clear(self) -> None:
+        """Forget the signals that have come."""
+        while self.wait(0):
+            pass
+
+
+@contextlib.contextmanager
+def signals(*numbers: signal.Signals) -> Iterator[Signals]:
+    """Handle signals within a block."""
+    found = Signals()
+    former = found.handle(*numbers)
+    try:
+        yield found
+    finally:
+        for number, handler in zip(numbers, former, strict=True):
+            signal.signal(number, handler)
 
 
 def is_cause(error: BaseException | None) -> bool:

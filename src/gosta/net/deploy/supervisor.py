@@ -7,9 +7,8 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from subprocess import DEVNULL, Popen
@@ -24,6 +23,8 @@ from gosta.net.node.lock import STOP_TIMEOUT_SECONDS
 from gosta.net.node.log_file import old_log
 from gosta.net.node.requests import request_epoch
 from gosta.net.node.status import Status
+from gosta.runtime import interrupts
+from gosta.runtime.interrupts import Signals
 
 POLL_SECONDS = 0.25  # between checks of the processes
 QUERY_SECONDS = 0.5  # between two status queries to a node
@@ -201,14 +202,14 @@ class Supervisor:
         for node, status in zip(running, query_all([n.config for n in running]), strict=True):
             node.update(status)
 
-    def stop(self, stop_now: threading.Event) -> None:
-        """Send SIGTERM to all nodes; kill those still running after the timeout or at the event."""
+    def stop(self, signals: Signals) -> None:
+        """Send SIGTERM to all nodes; kill those still running after the timeout or at a signal."""
         processes = [node.process for node in self.nodes.values() if node.process is not None]
         for process in processes:
             process.terminate()
         deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
         while any(process.poll() is None for process in processes):
-            if stop_now.wait(0.05) or time.monotonic() > deadline:
+            if signals.wait(0.05) or time.monotonic() > deadline:
                 for process in processes:
                     process.kill()
         for process in processes:
@@ -232,25 +233,29 @@ def up(
     for node in nodes_in(folder) if until is not None else ():
         if not node.read().node.status_page:
             raise InputError(
-                f"until needs the nodes' status pages, and {node.name} has none: set status_page "
-                "in "
-                "node.toml"
+                f"until needs the nodes' status pages, and {node.name} has none: "
+                "set status_page in node.toml"
             )
     # Whoever holds the lock on the folder of the network would start its nodes again: see `down`.
-    with lock.hold(folder), _stop_signals() as stop, ThreadPoolExecutor(QUERY_THREADS) as pool:
+    with (
+        lock.hold(folder),
+        interrupts.signals(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals,
+        ThreadPoolExecutor(QUERY_THREADS) as pool,
+    ):
         try:
-            while not stop.is_set():
+            while True:
                 supervisor.poll(pool)
                 elapsed = time.monotonic() - start
                 show(supervisor.views(), elapsed)
                 if supervisor.is_finished(until) or (seconds is not None and elapsed >= seconds):
                     break
-                stop.wait(POLL_SECONDS)
+                if signals.wait(POLL_SECONDS):
+                    break
             supervisor.query_all()
             return supervisor.views()
         finally:
-            stop.clear()  # a second signal kills the nodes
-            supervisor.stop(stop)
+            signals.clear()  # a second one kills the nodes
+            supervisor.stop(signals)
 
 
 def down(folder: Path) -> list[str]:
@@ -280,15 +285,3 @@ def start_epoch(folder: Path) -> tuple[str, int]:
         except NetworkError as error:
             refusal = error
     raise refusal
-
-
-@contextlib.contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    event = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    previous = [signal.signal(number, lambda *_: event.set()) for number in numbers]
-    try:
-        yield event
-    finally:
-        for number, handler in zip(numbers, previous, strict=True):
-            signal.signal(number, handler)
