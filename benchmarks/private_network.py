@@ -147,8 +147,7 @@ def measure(nodes: int, bins: int, graph: str, required: float | None) -> None:
     sent = found["bytes"]
     print(
         f"{nodes} sites, {bins} bins, {graph}: {seconds:.2f} s from start to complete{verdict}; a "
-        "site sent "
-        f"{np.mean(sent) / 1e3:.0f} kB, at most {max(sent) / 1e3:.0f} kB",
+        f"site sent {np.mean(sent) / 1e3:.0f} kB, at most {max(sent) / 1e3:.0f} kB",
         flush=True,
     )
 

@@ -28,8 +28,7 @@ FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
     "--disable-background-networking "
     "--disable-component-update --disable-sync --disable-extensions --disable-dev-shm-usage "
-    "--mute-audio "
-    "--hide-scrollbars --force-color-profile=srgb --remote-debugging-pipe"
+    "--mute-audio --hide-scrollbars --force-color-profile=srgb --remote-debugging-pipe"
 )
 # The browser reads commands from descriptor 3 and writes to 4.
 LAUNCH = """

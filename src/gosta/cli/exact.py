@@ -21,8 +21,7 @@ def exact(
     statistic: Annotated[
         list[str] | None,
         "Names from 'gosta statistics', FILE.py:NAME for your own, or NAME:COLUMN+COLUMN; several "
-        "by commas or given "
-        "several times. By default all that fit the data.",
+        "by commas or given several times. By default all that fit the data.",
         "-s",
     ] = None,
     option: options.StatisticOptions = None,

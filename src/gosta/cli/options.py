@@ -37,8 +37,7 @@ DataNames = Annotated[
 StatisticName = Annotated[
     str,
     "A name from 'gosta statistics', or FILE.py:NAME for your own; several separated by commas, "
-    "each with its columns "
-    "if you like: auc,kendall-tau:age+risk.",
+    "each with its columns if you like: auc,kendall-tau:age+risk.",
     "-s",
 ]
 StatisticOptions = Annotated[list[str] | None, "An option of the statistic, as name=value.", "-o"]
@@ -58,8 +57,7 @@ NetworkFolder = Annotated[Path, typer.Argument(help="The network's folder.")]
 GraphName = Annotated[
     str | None,
     "A family of graphs ('gosta graph --help'), as watts-strogatz:k=8,p=0.1 with parameters, or "
-    "an edge-list file; by "
-    "default watts-strogatz, complete for fewer than 6 nodes.",
+    "an edge-list file; by default watts-strogatz, complete for fewer than 6 nodes.",
     "-g",
 ]
 Runs = Annotated[int, "Independent runs."]

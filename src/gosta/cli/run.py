@@ -38,8 +38,7 @@ class Simulation(options.Simulation):
         "A family of graphs ('gosta graph --help'), or an edge-list file; by default "
         "watts-strogatz, complete for "
         "fewer than 6 nodes. It may change: cycle,complete@20000 draws edges from the complete "
-        "graph from iteration "
-        "20,000 on.",
+        "graph from iteration 20,000 on.",
         "-g",
     ] = None
     checkpoints: Annotated[int, "How often estimates are recorded."] = 100

@@ -14,8 +14,7 @@ def test(
     statistic: Annotated[
         str,
         "auc (two score columns, or --by), mann-whitney, kendall-tau, log-rank, energy-distance, "
-        "mmd or "
-        "distance-correlation.",
+        "mmd or distance-correlation.",
         "-s",
     ],
     option: options.StatisticOptions = None,

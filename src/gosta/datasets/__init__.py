@@ -106,8 +106,7 @@ def load(
     for name in file_format.options():
         raise InputError(
             f"{name} = {getattr(file_format, name)!r} is for files, not for {_called(source)}; "
-            "leave it "
-            "out"
+            "leave it out"
         )
     return data if n is None else data.head(n)
 

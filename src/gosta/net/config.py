@@ -63,8 +63,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         int | tuple[int, ...],
         Key(
             "numbers in a row, where data files hold rows as kernels take them, for each of "
-            "several "
-            "statistics; 0: they are tables, and columns, label and score are read from them"
+            "several statistics; 0: they are tables, and columns, label and score are read from "
+            "them"
         ),
     ] = 0
     columns: Annotated[tuple[str, ...], Key("that are read")] = ()
@@ -142,8 +142,7 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Key(
             "times that each of its rows may be sent to neighbours, once for a neighbour and "
-            "epoch; "
-            "0: no limit",
+            "epoch; 0: no limit",
             0,
         ),
     ] = 0
@@ -239,8 +238,7 @@ def _check_task(task: Task) -> None:
     if task.confidence_level is not None and is_for_one_row_each(task.protocol):
         raise InputError(
             f"network.confidence_level = {task.confidence_level!r}: protocol = {task.protocol!r} "
-            "has "
-            "no intervals; remove the line, or use tracking, at all nodes"
+            "has no intervals; remove the line, or use tracking, at all nodes"
         )
     check_numbers(task, "network.")
     if not 0 <= task.until < 1:

@@ -13,8 +13,7 @@ from gosta.runtime.http import NO_ROUTES, TEXT, Response, Routes, Server
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
-    "data:; "
-    "base-uri 'none'; form-action 'none'"
+    "data:; base-uri 'none'; form-action 'none'"
 )
 HTML, SCRIPT, STYLE = (f"text/{kind}; charset=utf-8" for kind in ("html", "javascript", "css"))
 

@@ -110,8 +110,7 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
     if shares < 1:
         raise InputError(
             f"colluding = {settings.colluding} of {participants} participants leaves no site whose "
-            "noise counts; "
-            f"set it to at most {participants - 1}"
+            f"noise counts; set it to at most {participants - 1}"
         )
     laws = []
     if sums.are_counts:

@@ -19,13 +19,12 @@ from gosta.views import numbers
 # Names of classes that say which of two is the positive one.
 POSITIVE = (
     "1 + abnormal affected bad case cases cancer dead death deceased died disease diseased event "
-    "fail failed failure "
-    "ill malignant pos positive present responder sick t treated treatment true y yes"
+    "fail failed failure ill malignant pos positive present responder sick t treated treatment "
+    "true y yes"
 )
 NEGATIVE = (
     "-1 0 - absent alive benign control controls f false good healthy neg negative no none "
-    "non-case noncase "
-    "non-responder nonresponder normal ok placebo survived unaffected untreated"
+    "non-case noncase non-responder nonresponder normal ok placebo survived unaffected untreated"
 )
 # Statistics that are turned round with the positive class.
 ORDERED_BY_POSITIVE = (

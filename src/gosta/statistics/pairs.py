@@ -255,8 +255,7 @@ def _compare_with_python(
         raise InputError(
             f"the kernel gives {show(tuple(one.tolist()))} compiled and "
             f"{show(tuple(other.tolist()))} in Python for rows {i + 1} and {j + 1}: whole numbers "
-            "beyond 2^63 "
-            "overflow when compiled; compute with floats, as in 1.0 * x[0]",
+            "beyond 2^63 overflow when compiled; compute with floats, as in 1.0 * x[0]",
             statistic=statistic.name,
         )
 

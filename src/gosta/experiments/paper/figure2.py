@@ -64,8 +64,8 @@ def evaluate(plan: Plan, history_of: HistoryOf) -> Findings:
         Claim(
             "Its error also varies less from node to node.",
             f"spread lower at {model.range_text([100 * s.share for s in spreads], '.0f')} % of the "
-            "checkpoints; "
-            f"{model.range_text([s.factor for s in spreads], '.1f')} times lower on average",
+            f"checkpoints; {model.range_text([s.factor for s in spreads], '.1f')} times lower on "
+            "average",
             all(s.share == 1 for s in spreads),
         ),
         Claim(

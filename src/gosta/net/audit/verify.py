@@ -177,8 +177,8 @@ def _check_estimates(journals: Journals) -> list[Finding]:
         tolerance, why = _tolerance([part.expected_error for part in parts])
         evidence = (
             f"exact {numbers.number(exact.tolist())}; error {numbers.error(errors.mean())} on "
-            "average, "
-            f"{numbers.error(errors.max())} at most; tolerance {numbers.error(tolerance)}, {why}"
+            f"average, {numbers.error(errors.max())} at most; tolerance "
+            f"{numbers.error(tolerance)}, {why}"
         )
         subject = f" of {reports[0].statistics[k].statistic}" if reports[0].statistics else ""
         claim = f"estimates{subject} agree with the value over all rows"

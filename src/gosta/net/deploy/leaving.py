@@ -52,8 +52,7 @@ def find_leaving(folder: Path) -> tuple[str, bool]:
     if site.network.private is None:
         raise InputError(
             f"{folder}: this network exchanges rows, and others may keep those that they have "
-            "seen; "
-            "stop the node, and have the coordinator run: gosta network remove"
+            "seen; stop the node, and have the coordinator run: gosta network remove"
         )
     return site.node.name, site.network.private.epsilon is not None
 

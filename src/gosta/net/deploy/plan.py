@@ -262,8 +262,8 @@ def _check_row_counts(protocol: str, placement: Placement) -> None:
     if rows > nodes and is_for_one_row_each(protocol):
         raise InputError(
             f"nodes = {nodes}: protocol = {protocol!r} is for exactly one row at each node, and "
-            "there "
-            f"are {rows:,} rows; give --nodes {rows}, take fewer rows with --n, or use tracking"
+            f"there are {rows:,} rows; give --nodes {rows}, take fewer rows with --n, or use "
+            "tracking"
         )
 
 

@@ -35,8 +35,7 @@ BACK_SECONDS = 5.0  # after a release, until a member that was not in it starts 
 MAX_BACK_EPOCHS = 2
 TOO_MANY_OPENINGS = (
     f"{MAX_OPENINGS} totals of these members were no sums over rows, and more would show too much "
-    "of "
-    "this site's rows; the coordinator has to leave out sites one after the other"
+    "of this site's rows; the coordinator has to leave out sites one after the other"
 )
 WASTED = "let epochs fail that had cost epsilon; to go on with it: gosta network agree FOLDER"
 
