@@ -393,9 +393,8 @@ def _stopping(record: Record, until: Record) -> str:
     )
     return (
         f"{runs} after {record['iterations']:,} iterations on average; the median node was within "
-        f"{target} in "
-        f"{until['within_target']} of {until['stopped']} runs (worst "
-        f"{numbers.error(until['worst_error'])})"
+        f"{target} in {until['within_target']} of {until['stopped']} runs "
+        f"(worst {numbers.error(until['worst_error'])})"
     )
 
 

@@ -217,7 +217,7 @@ class Estimate(NamedTuple):
 
 
 def as_frame(estimates: Sequence[Estimate]) -> Any:
-    """Return a pandas data frame, estimate row for each statistic and group.
+    """Return a pandas data frame, with a row for each statistic and group.
 
     Without pandas it is a list of dictionaries. The frame's `attrs["heterogeneity"]` holds
     Cochran's Q, I² and the spread between groups of each statistic.

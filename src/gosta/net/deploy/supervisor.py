@@ -24,7 +24,6 @@ from gosta.net.node.log_file import old_log
 from gosta.net.node.requests import request_epoch
 from gosta.net.node.status import Status
 from gosta.runtime import interrupts
-from gosta.runtime.interrupts import Signals
 
 POLL_SECONDS = 0.25  # between checks of the processes
 QUERY_SECONDS = 0.5  # between two status queries to a node
@@ -202,7 +201,7 @@ class Supervisor:
         for node, status in zip(running, query_all([n.config for n in running]), strict=True):
             node.update(status)
 
-    def stop(self, signals: Signals) -> None:
+    def stop(self, signals: interrupts.Signals) -> None:
         """Send SIGTERM to all nodes; kill those still running after the timeout or at a signal."""
         processes = [node.process for node in self.nodes.values() if node.process is not None]
         for process in processes:
@@ -247,9 +246,8 @@ def up(
                 supervisor.poll(pool)
                 elapsed = time.monotonic() - start
                 show(supervisor.views(), elapsed)
-                if supervisor.is_finished(until) or (seconds is not None and elapsed >= seconds):
-                    break
-                if signals.wait(POLL_SECONDS):
+                is_over = seconds is not None and elapsed >= seconds
+                if supervisor.is_finished(until) or is_over or signals.wait(POLL_SECONDS):
                     break
             supervisor.query_all()
             return supervisor.views()
