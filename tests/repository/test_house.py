@@ -29,6 +29,7 @@ FIRST = [
     "graphs",
     "schedule",
     "statistics",
+    "measures",
     "sketches",
     "analysis",
     "significance",

@@ -17,20 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.errors import DataError, GostaError, InputError, NumericalError, naming, unknown
+from gosta.errors import DataError, GostaError, InputError, naming, unknown
+from gosta.measures import MEASURES, Measure
+from gosta.measures.intervals import estimate as measured
 from gosta.runtime.arrays import Booleans
-from gosta.sketches.comparison import compare
-from gosta.sketches.definition import SKETCHES
-from gosta.sketches.layout_builder import Bins, option_names
 from gosta.statistics import assumptions
-from gosta.statistics.definition import (
-    STATISTICS,
-    Normalisation,
-    Options,
-    Statistic,
-    find,
-    with_weights,
-)
+from gosta.statistics.definition import Normalisation, Options, Statistic, find, with_weights
 from gosta.statistics.estimate import Estimate
 from gosta.statistics.exact import measure, measure_encoded
 from gosta.statistics.heterogeneity import heterogeneity
@@ -42,7 +34,7 @@ LEVEL = 0.95  # of intervals of groups and beside brackets, unless another is as
 
 def compute(
     data: Data,
-    statistics: Sequence[str | Statistic],
+    statistics: Sequence[str | Statistic | Measure],
     *,
     by: object = None,
     normalisation: Normalisation | None = None,
@@ -61,7 +53,7 @@ def compute(
             what = f"by = {data.by!r} has {count} different values in {len(data)} rows"
             raise InputError(what, remedy="choose a column that names groups")
     given_options = dict(options or {})
-    known = {name for item in items for name in _options(item.statistic)}
+    known = {name for item in items for name in item.statistic.options}
     for name in given_options:
         if name not in known:
             titles = ", ".join(item.title for item in items)
@@ -76,23 +68,19 @@ class _Item(NamedTuple):
 
     title: str  # as it was written
     columns: tuple[str, ...]  # empty: those selected for all statistics
-    statistic: Statistic | str  # the name of one that is a function of sums only
+    statistic: Statistic | Measure
 
 
-def _items(given: str | Statistic) -> Iterator[_Item]:
+def _items(given: str | Statistic | Measure) -> Iterator[_Item]:
     """Yield the statistics that a text names, or the one that is given."""
+    if isinstance(given, Measure):
+        yield _Item(given.name, (), given)
+        return
     if not isinstance(given, str):
         yield _Item(find(given).name, (), given)
         return
     for title, name, columns in parse_references(given):
-        is_sum = name in SKETCHES and name not in STATISTICS
-        yield _Item(title, columns, name if is_sum else load_statistic(name))
-
-
-def _options(statistic: Statistic | str) -> set[str]:
-    return (
-        option_names(SKETCHES[statistic]) if isinstance(statistic, str) else set(statistic.options)
-    )
+        yield _Item(title, columns, MEASURES.get(name) or load_statistic(name))
 
 
 def _compute(
@@ -104,17 +92,17 @@ def _compute(
     sampling: Sampling | None,
 ) -> Estimate:
     title, columns, statistic = item
-    own = {name: value for name, value in options.items() if name in _options(statistic)}
+    own = {name: value for name, value in options.items() if name in statistic.options}
     data = data.select(columns or None)
     start = time.perf_counter()
     with naming(title):
         if isinstance(statistic, Statistic) and data.weights is not None:
             statistic = with_weights(statistic, data.weights)
-        if isinstance(statistic, str):
+        if isinstance(statistic, Measure):
             if normalisation is not None:
                 reason = f"normalisation = {normalisation!r}: it is no mean over pairs"
                 raise InputError(reason, remedy="leave it out")
-            estimate = _not_pairwise(title, statistic, data, interval, own)
+            estimate = _of_measure(title, statistic, data, interval, own)
         else:
             norm = normalisation or statistic.normalisation
             estimate = _pairwise(title, statistic, data, norm, interval, own, sampling)
@@ -174,46 +162,43 @@ def _class_of(sign: float, assumed: Mapping[str, Any]) -> str:
     return str(assumed["positive"] if sign > 0 else ", ".join(assumed["negative"]))
 
 
-def _not_pairwise(
-    title: str, name: str, data: Data, interval: float | None, options: dict[str, Any]
+def _of_measure(
+    title: str, measure: Measure, data: Data, interval: float | None, options: dict[str, Any]
 ) -> Estimate:
-    names, total, label = _names(data), len(data), data.label
-    layout = compare(data, name, Bins(), None, options).layout
-    (part,) = layout.parts
-    weights, kept = data.row_weights(), layout.complete_rows(data)
-    kept = kept if weights is None else kept & ~np.isnan(weights)
+    names, total = _names(data), len(data)
+    encoded = measure.encode_rows(data, options)
+    kept, weights = encoded.kept, data.row_weights()
+    if weights is not None:
+        kept = kept & ~np.isnan(weights)
+        weights = weights[kept]
     data = replace(data.take(kept), drop_missing=False)
-    if part.has_label:
-        data = replace(data, declared_classes=layout.classes)
-    columns = [*part.columns, *([label] if part.has_label and label is not None else [])]
+    x = encoded.x[kept[encoded.kept]]
 
-    def estimate(table: Data) -> Estimate:
-        compared = compare(replace(table, by=None), name, Bins(), None, options)
-        value = compared.exact[0]
-        if value is None:
-            raise NumericalError(
-                "not defined here: there are too few rows, or all are in one class"
-            )
-        plain = value[0] if len(value) == 1 else np.array(value)
-        return Estimate(plain, labels=tuple(compared.results[0].labels))
+    def estimate(chosen: Booleans) -> Estimate:
+        own = None if weights is None else weights[chosen]
+        return measured(measure, x[chosen], own, options, interval)
 
-    assumed, warnings = assumptions.of_classes(data, [name] if part.has_label else [], options)
-    pooled = estimate(data)._replace(
+    columns = [name for name in encoded.columns if name != data.weights]
+    reads_label = data.label in columns
+    assumed, warnings = assumptions.of_classes(data, [measure.name] if reads_label else [], options)
+    pooled = estimate(np.ones(len(x), dtype=np.bool_))
+    left_out = assumptions.left_out(data, [*columns, data.weights], len(data), total)
+    pooled = pooled._replace(
         statistic=title,
         data=data.name,
         n=len(data),
-        reason="" if interval is None else f"{title} has no interval: it is no mean over pairs",
-        columns=tuple(column for column in columns if column != data.weights),
+        reason=f"{title} has no interval: {measure.no_interval}"
+        if interval is not None and measure.no_interval
+        else "",
+        columns=tuple(sorted(columns, key=lambda name: name == data.label)),
         options=options,
         weights=data.weights,
-        assumed=assumed | assumptions.left_out(data, [*columns, data.weights], len(data), total),
+        assumed=assumed | left_out,
         warnings=warnings,
     )
     if data.by is None:
         return pooled
-    return _with_groups(
-        pooled, data, names, lambda chosen: estimate(data.take(chosen)), interval or LEVEL
-    )
+    return _with_groups(pooled, data, names, estimate, interval or LEVEL)
 
 
 def _names(data: Data) -> list[Any]:
@@ -240,7 +225,7 @@ def _with_groups(
         except GostaError as error:
             estimate = Estimate(None, reason=error.reason, remedy=error.remedy)
         groups.append(estimate._replace(statistic=title, group=str(name), n=n))
-    usable = [group for group in groups if group.standard_error > 0]
+    usable = [group for group in groups if np.ndim(group.value) == 0 and group.standard_error > 0]
     values, errors = ([float(getattr(g, k)) for g in usable] for k in ("value", "standard_error"))
     compared = heterogeneity(values, errors, level)
     return pooled._replace(by=data.by, groups=tuple(groups), heterogeneity=compared)

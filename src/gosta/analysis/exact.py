@@ -14,13 +14,12 @@ from gosta import datasets
 from gosta.analysis.computation import LEVEL, compute
 from gosta.datasets.data import Data
 from gosta.errors import InputError, NumericalError
+from gosta.measures import MEASURES, Measure
 from gosta.runtime.arrays import Floats
 from gosta.sketches.comparison import compare
-from gosta.sketches.definition import SKETCHES
 from gosta.sketches.layout_builder import Bins
 from gosta.sketches.results import StratumResult
 from gosta.statistics.definition import (
-    STATISTICS,
     Normalisation,
     Options,
     Statistic,
@@ -138,10 +137,10 @@ def exact(
     Returns
     -------
     float, array, Estimate or data frame
-        A number; an array for a statistic of several numbers; an `Estimate` if `interval`, `bins`
-        or `edges` is given. For a list of statistics or with `by` a pandas data frame (a list of
-        dictionaries if pandas is not installed), a row for each statistic and group, with what was
-        assumed; its `attrs["heterogeneity"]` compares the groups.
+        A number; an array for a statistic of several numbers; an `Estimate` of a curve, and if
+        `interval`, `bins` or `edges` is given. For a list of statistics or with `by` a pandas data
+        frame (a list of dictionaries if pandas is not installed), a row for each statistic and
+        group, with what was assumed; its `attrs["heterogeneity"]` compares the groups.
 
     Examples
     --------
@@ -191,28 +190,25 @@ def exact(
                 sampling=make_sampling(sample, seed),
             )
         )
-    is_sketch_only = (
-        isinstance(statistic, str) and statistic in SKETCHES and statistic not in STATISTICS
-    )
-    if is_sketch_only:
-        given = {**(options or {}), **statistic_options}
-    else:
-        found = find(statistic)
-        given = collect_options(found, options, statistic_options, exact, locals())
+    is_measure = isinstance(statistic, str) and statistic in MEASURES
+    found = MEASURES[str(statistic)] if is_measure else find(statistic)
+    given = collect_options(found, options, statistic_options, exact, locals())
     table = _select(data, columns, label, score, drop_missing, weights)
     if bins is None and edges is None:
-        if not is_sketch_only:
+        if isinstance(found, Measure):
+            (estimate,) = compute(
+                table, [found], normalisation=normalisation, interval=interval, options=given
+            )
+            if estimate.reason:
+                raise InputError(estimate.reason, remedy=estimate.remedy)
+        else:
             chosen_one = found if table.weights is None else with_weights(found, table.weights)
             sampling = make_sampling(sample, seed)
             estimate = measure(table, chosen_one, normalisation, interval, given, sampling)
-            return estimate.value if estimate.level is None else estimate
-        if interval is not None:
-            raise InputError(
-                f"interval = {interval!r}: {statistic} has none", remedy="leave it out"
-            )
-        return measure_rows(table, str(statistic), given)
+        is_value = estimate.level is None and estimate.at is None
+        return estimate.value if is_value else estimate
     name = statistic if isinstance(statistic, str) else statistic.name
-    if normalisation not in (None, "U" if is_sketch_only else found.normalisation):
+    if normalisation not in (None, getattr(found, "normalisation", "U")):
         raise InputError(
             f"normalisation = {normalisation!r}: from sums {name} has that of textbooks",
             remedy="leave it out",
@@ -228,7 +224,7 @@ def exact(
             f"weights = {table.weights!r}: sums in bins have none", remedy="leave out bins"
         )
     (result,) = compare(table, name, settings, interval or LEVEL, given).results
-    return _estimate_of(result, table, interval or LEVEL)
+    return _estimate_of(result, name, table, interval or LEVEL)
 
 
 def make_sampling(size: int | None, seed: int) -> Sampling | None:
@@ -256,19 +252,13 @@ def _select(
     return table if weights is None else table.with_weights(weights)
 
 
-def measure_rows(data: Data, statistic: str, options: Options) -> float | Floats:
-    """Return the value over rows of a statistic that is not pairwise."""
-    (value,) = compare(data, statistic, Bins(), None, options).exact
-    if value is None:
-        raise _undefined(statistic)
-    return value[0] if len(value) == 1 else np.array(value)
-
-
-def _estimate_of(result: StratumResult, data: Data, level: float) -> Estimate:
+def _estimate_of(result: StratumResult, name: str, data: Data, level: float) -> Estimate:
     """Return a result from sums as an estimate with a bracket; a curve has arrays for numbers."""
     if not result.has_value:
         raise _undefined(result.statistic)
     low, high = result.interval or (np.nan, np.nan)
+    if result.intervals:
+        low, high = np.array(result.intervals).T
     value, *bracket = (
         end[0] if len(end) == 1 else np.array(end)
         for end in (result.value, result.low, result.high)
@@ -284,6 +274,8 @@ def _estimate_of(result: StratumResult, data: Data, level: float) -> Estimate:
         statistic=result.statistic,
         data=data.name,
         n=round(result.rows),
+        at=np.array(result.at) if result.at else None,
+        axes=MEASURES[name].axes if name in MEASURES else None,
     )
 
 

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.datasets.data import DROP_HINT, Data
-from gosta.errors import DataError, GostaError
-from gosta.sketches.comparison import compare
-from gosta.sketches.definition import SKETCHES
-from gosta.sketches.layout_builder import Bins
+from gosta.errors import GostaError
+from gosta.measures import MEASURES
+from gosta.measures.intervals import estimate as measured
 from gosta.statistics import STATISTICS
 from gosta.statistics.assumptions import ORDERED_BY_POSITIVE, likely_positive
 
@@ -61,8 +60,8 @@ def fitting(data: Data) -> list[Fit]:
     """Return all statistics, those that fit the data first."""
     roles = _roles(data)
     fits = []
-    for name in dict.fromkeys([*STATISTICS, *SKETCHES]):
-        statistic: Any = STATISTICS.get(name) or SKETCHES[name]
+    for name in [*STATISTICS, *MEASURES]:
+        statistic: Any = STATISTICS.get(name) or MEASURES[name]
         if not statistic.encode.__module__.startswith("gosta."):
             continue
         fits.append(_fit(data, name, str(statistic.summary), statistic.encode, roles))
@@ -99,8 +98,8 @@ def _check_fit(data: Data, name: str) -> None:
     """Raise an error if the columns do not fit the statistic."""
     if name in STATISTICS:
         STATISTICS[name].encode_rows(data, {})
-    elif compare(data, name, Bins(), None, {}).exact[0] is None:
-        raise DataError("is not defined here")
+    else:
+        measured(MEASURES[name], MEASURES[name].encode_rows(data, {}).x)
 
 
 def _arguments(choice: Choice) -> list[str]:

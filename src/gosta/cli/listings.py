@@ -28,6 +28,7 @@ def statistics(
 
     Or those that fit a file.
     """
+    from gosta.measures import MEASURES
     from gosta.sketches import SKETCHES
     from gosta.statistics import STATISTICS
 
@@ -36,23 +37,19 @@ def statistics(
         return
     if rows != options.Rows():
         raise InputError("rows, columns and formats are those of a file; name it with --for")
-    fields = ("name", "summary", "options", "normalisation")
-    records = [
-        {field: getattr(statistic, field) for field in fields} for statistic in STATISTICS.values()
-    ]
-    for record in records:
-        record |= {"is_pairwise": True, "has_sums": record["name"] in SKETCHES}
-        if record["has_sums"]:
-            record["options"] = record["options"] | SKETCHES[record["name"]].defaults
-    for name, made in SKETCHES.items():
-        if name not in STATISTICS:
-            own = {
-                "name": name,
-                "summary": made.summary,
-                "options": made.defaults,
-                "normalisation": None,
-            }
-            records.append(own | {"is_pairwise": False, "has_sums": True})
+    records = []
+    for name, made in (STATISTICS | MEASURES).items():
+        record = {
+            "name": name,
+            "summary": made.summary,
+            "options": made.options,
+            "normalisation": getattr(made, "normalisation", None),
+            "is_pairwise": name in STATISTICS,
+            "has_sums": name in SKETCHES,
+        }
+        if name in SKETCHES:
+            record["options"] = made.options | SKETCHES[name].defaults
+        records.append(record)
     _show(records, _explain_statistic, as_json)
 
 
@@ -60,8 +57,6 @@ def _explain_statistic(record: Mapping[str, Any]) -> str:
     text = str(record["summary"]) + (
         f" Options: {', '.join(record['options'])}." if record["options"] else ""
     )
-    if not record["is_pairwise"]:
-        return f"{text} From sums only (private networks; gosta exact)."
     return text if record["has_sums"] else f"{text} Not from sums."
 
 

@@ -433,13 +433,12 @@ def find_statistic(text: str) -> Statistic:
 
 def check_pairwise(statistics: str) -> None:
     """Reject statistics that exchanges of rows cannot estimate: functions of sums only."""
-    from gosta.sketches.definition import SKETCHES
-    from gosta.statistics import STATISTICS
+    from gosta.measures import MEASURES
     from gosta.statistics.references import parse_references
 
     for one in parse_references(statistics):
         name = one.name.partition("@")[0]
-        if name in SKETCHES and name not in STATISTICS:
+        if name in MEASURES:
             where = "private sums have it (--private), and gosta exact over rows in one place"
             raise InputError(
                 f"statistic = {one.title!r} is no mean over pairs of rows, which nodes exchange; "

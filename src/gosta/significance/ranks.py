@@ -9,10 +9,10 @@ from math import erfc, isnan, nan, sqrt
 
 from gosta.datasets.data import Data
 from gosta.errors import NumericalError
+from gosta.measures.survival import log_rank_z
 from gosta.significance.definition import HypothesisTest, Settings, hypothesis_test
 from gosta.sketches.comparison import compare
 from gosta.sketches.layout_builder import Bins
-from gosta.sketches.survival import log_rank_z
 from gosta.statistics import find
 from gosta.statistics.definition import PairValues
 from gosta.statistics.estimate import Estimate

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from gosta.runtime.arrays import Floats, Integers
-from gosta.sketches.definition import Axis, Features, Result, Sketch, single
+from gosta.sketches.definition import Axis, Features, Result, Sketch, in_order, single
 
 # The bins of a first sum that finds edges.
 FEWEST_FINE_BINS = 256
@@ -37,15 +37,6 @@ def without_noise(counts: Floats) -> Floats:
     """
     sums = in_order(np.cumsum(counts, axis=-1), 1)
     return np.diff(np.maximum(sums, 0.0), axis=-1, prepend=0.0)
-
-
-def in_order(values: Floats, trend: int) -> Floats:
-    """Return increasing values (trend 1), decreasing ones (-1) or the same (0), near these."""
-    if trend == 0:
-        return values
-    upper = np.maximum.accumulate(trend * values, axis=-1)
-    lower = np.minimum.accumulate(trend * values[..., ::-1], axis=-1)[..., ::-1]
-    return np.asarray(trend * (upper + lower) / 2)
 
 
 def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:

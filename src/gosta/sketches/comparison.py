@@ -8,6 +8,7 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import GostaError, InputError
+from gosta.measures.definition import MEASURES
 from gosta.runtime.arrays import Floats
 from gosta.sketches.layout import BITS, Layout, Part
 from gosta.sketches.layout_builder import BinSettings, check_columns, make_layout
@@ -86,9 +87,11 @@ def compare(
     if weights is not None:
         weights = weights[layout.complete_rows(data)]
         for part in layout.parts:
-            if part.sketch.no_weights:
-                name, why = part.sketch.name, part.sketch.no_weights
-                raise InputError(f"weights = {data.weights!r}: {name} has none: {why}")
+            measure = MEASURES.get(part.sketch.name)
+            if measure is not None and measure.no_weights:
+                raise InputError(
+                    f"weights = {data.weights!r}: {measure.name} has none: {measure.no_weights}"
+                )
     results = layout.results(totals, level=level)
     return Comparison(data.name, len(x), layout, results, exact_values(layout, x, weights))
 
@@ -111,9 +114,10 @@ def _exact_value(part: Part, x: Floats, weights: Floats | None) -> Values | None
     if not len(x):
         return None
     try:
-        with np.errstate(all="ignore"):
-            value = sketch.exact(x, weights)
-        if value is None:
+        if sketch.name in MEASURES:
+            options = {**sketch.options, **sketch.points}
+            value = MEASURES[sketch.name].over(x, weights, options).value
+        else:
             statistic = STATISTICS[sketch.name]
             options = {k: v for k, v in sketch.options.items() if k in statistic.options}
             value = np.atleast_1d(value_of_rows(statistic, x, options))

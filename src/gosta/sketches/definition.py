@@ -17,6 +17,7 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import InputError, shorten
+from gosta.measures.definition import MEASURES
 from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.statistics.definition import STATISTICS, Encoder, Options
 
@@ -85,6 +86,7 @@ class Result(NamedTuple):
     # Whether it certainly is; otherwise it is with high probability, since the sketch is random.
     is_certified: bool = True
     labels: tuple[str, ...] = ()  # for each of several values what it is
+    at: Floats | None = None  # of a curve: the place of each value on the horizontal axis
 
 
 def single(value: float, low: float, high: float, is_certified: bool = True) -> Result:
@@ -100,6 +102,15 @@ def undefined(labels: tuple[str, ...] = ("",)) -> Result:
     return Result(none, none, none)
 
 
+def in_order(values: Floats, trend: int) -> Floats:
+    """Return increasing values (trend 1), decreasing ones (-1) or the same (0), near these."""
+    if trend == 0:
+        return values
+    upper = np.maximum.accumulate(trend * values, axis=-1)
+    lower = np.minimum.accumulate(trend * values[..., ::-1], axis=-1)[..., ::-1]
+    return np.asarray(trend * (upper + lower) / 2)
+
+
 class Sketch(ABC):
     """One statistic, for given bins and options, as a function of sums.
 
@@ -107,10 +118,10 @@ class Sketch(ABC):
     are classes.
     """
 
-    # The statistic; a sketch that has no pairwise statistic has a name of its own.
+    # That of the statistic or measure.
     name: ClassVar[str]
     summary: ClassVar[str]  # one line on what it measures
-    # From data to rows of numbers; the encoder of the statistic, if there is one.
+    # From data to rows of numbers; the encoder of the statistic or measure.
     encode: ClassVar[Encoder]
     # Sketches with the same word here (and axes, options) share their sums.
     sums: ClassVar[str] = ""
@@ -123,8 +134,6 @@ class Sketch(ABC):
     finds_edges: ClassVar[bool] = True  # whether edges can be found by a first sum
     defaults: ClassVar[dict[str, Any]] = {}  # of its options, beside those of `encode`
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # of the value in a population
-    # Why rows cannot have weights, of a statistic that is not pairwise.
-    no_weights: ClassVar[str] = ""
     trend: ClassVar[int] = 0  # of the values of a curve: 1 if they increase, -1 if they decrease
 
     size: int  # numbers in the vector of sums
@@ -158,6 +167,11 @@ class Sketch(ABC):
     def fixed_options(cls, options: dict[str, Any], data: Data | None) -> dict[str, Any]:
         """Return options of `encode` that do not depend on rows; an error if rows are needed."""
         return options
+
+    @classmethod
+    def cuts(cls, options: Options) -> Mapping[str, Floats]:
+        """Return for roles of columns the values at which their bins are to have an edge."""
+        return {}
 
     @property
     def width(self) -> int:
@@ -214,6 +228,13 @@ class Sketch(ABC):
         mean = totals @ gradient / max(totals.sum(), 1.0)
         return float(totals @ (gradient - mean) ** 2)
 
+    def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
+        """Return the standard errors of several values over samples of rows, where they are known.
+
+        With them come the numbers of rows that each value rests on.
+        """
+        return None
+
     def centre(self, totals: Floats, value: Floats) -> Floats:
         """Return what intervals are about: the value, or what replaces it to have less bias."""
         return value
@@ -240,9 +261,10 @@ class Sketch(ABC):
             and totals.max() <= MOST_ROWS + tolerance
         )
 
-    def exact(self, x: Floats, weights: Floats | None = None) -> Floats | None:
-        """Return the value over encoded rows, with weights; None: `gosta.exact` computes it."""
-        return None
+    @property
+    def points(self) -> Options:
+        """Return the options of the measure that say at which points a curve is shown."""
+        return {}
 
     def scaled(self, x: Floats) -> Floats:
         """Return the columns of encoded rows as shares of their ranges."""
@@ -288,6 +310,9 @@ def sketch(name: str) -> Callable[[AnySketch], AnySketch]:
     def register(made: AnySketch) -> AnySketch:
         made.name = name
         made.summary = " ".join((made.__doc__ or "").partition("\n\n")[0].split())
+        if name in MEASURES:
+            made.encode = staticmethod(MEASURES[name].encode)
+            made.bounds = MEASURES[name].bounds
         SKETCHES[name] = made
         return made
 

@@ -21,12 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gosta.errors import InputError
+from gosta.measures import distribution  # noqa: F401
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import Counts, merge_starts, sums_after, sums_before, without_noise
 from gosta.sketches.definition import CLEAR, Features, Result, Sketch, single, sketch, undefined
 from gosta.statistics import encode
-
-WEIGHT_ROUNDING = 1e-12  # relative error of sums of weights, which are floats
 
 
 class Cells(NamedTuple):
@@ -264,12 +263,9 @@ class GiniIndex(PositiveValueBins):
 
 @sketch("lorenz-curve")
 class LorenzCurve(PositiveValueBins):
-    """Points of the Lorenz curve: the share of the total that the lowest 10 %, 20 %, ... of the
-    rows have.
-    """
+    """Points of the Lorenz curve, from sums in bins."""
 
     defaults = {"parts": 10}  # noqa: RUF012
-    bounds = (0.0, 1.0)
     shows_bins = True
     trend = 1
 
@@ -302,16 +298,6 @@ class LorenzCurve(PositiveValueBins):
         low, high = np.minimum(value, low - room), np.maximum(value, high + room)
         return Result(value, low, high, labels=labels)
 
-    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
-        """Interpolate the shares of sorted rows."""
-        order = np.argsort(x[:, 0])
-        parts = int(self.options["parts"])
-        counts = np.ones(len(x)) if weights is None else weights[order]
-        rows = np.concatenate([[0.0], np.cumsum(counts)])
-        shares = np.concatenate([[0.0], np.cumsum(counts * x[order, 0])])
-        wanted = np.arange(1, parts) / parts * rows[-1]
-        return np.asarray(np.interp(wanted, rows, shares) / shares[-1])
-
 
 @sketch("quantiles")
 class Quantiles(Counts):
@@ -321,7 +307,6 @@ class Quantiles(Counts):
     quantile k/m is the smallest value that at least nk/m rows do not exceed.
     """
 
-    encode = staticmethod(encode.value)
     roles = ("value",)
     needs_range = True
     defaults = {"parts": 10}  # noqa: RUF012
@@ -362,18 +347,6 @@ class Quantiles(Counts):
         passed = (rank - 0.5 - sums_before(counts)[cell]) / np.maximum(counts[cell], 0.5)
         value = low + np.clip(passed, 0.0, 1.0) * (high - low)
         return Result(value, low, high, labels=labels)
-
-    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
-        """Return the values themselves."""
-        parts = int(self.options["parts"])
-        order = np.argsort(x[:, 0], kind="stable")
-        if weights is None:
-            places = np.array([_rank(k, parts, len(x)) - 1 for k in range(1, parts)])
-        else:
-            below = np.cumsum(weights[order])
-            wanted = below[-1] * np.arange(1, parts) / parts * (1 - WEIGHT_ROUNDING)
-            places = np.searchsorted(below, wanted)
-        return np.asarray(x[order[places], 0])
 
 
 def _rank(k: int, parts: int, n: int) -> int:

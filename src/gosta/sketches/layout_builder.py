@@ -280,19 +280,32 @@ def _axis(
     role: str,
     settings: BinSettings,
     found_edges: Mapping[str, tuple[float, ...]],
+    cuts: Iterable[float],
 ) -> Axis:
     low, high = request.ranges[name]
     if not request.sketch_class.is_binned or role == "event" or not np.isfinite(low):
         return Axis(name, low, high)
     if name in settings.edges:
-        return Axis(name, low, high, tuple(map(float, settings.edges[name])))
-    return Axis(
-        name,
-        low,
-        high,
-        found_edges[name] if name in found_edges else equal_edges(low, high, settings.bins),
-        True,
-    )
+        return Axis(name, low, high, _with_cuts(settings.edges[name], low, high, cuts))
+    edges = found_edges[name] if name in found_edges else equal_edges(low, high, settings.bins)
+    return Axis(name, low, high, _with_cuts(edges, low, high, cuts), True)
+
+
+def _with_cuts(
+    edges: Iterable[float], low: float, high: float, cuts: Iterable[float]
+) -> tuple[float, ...]:
+    """Return edges, and values within the range at which a statistic needs one."""
+    return tuple(sorted({*map(float, edges), *(cut for cut in cuts if low < cut < high)}))
+
+
+def _cuts(requests: Sequence[_Request]) -> dict[str, set[float]]:
+    """Return for columns the values at which some statistic needs an edge."""
+    cuts: dict[str, set[float]] = {}
+    for request in requests:
+        by_role = request.sketch_class.cuts(request.options)
+        for name, role in zip(request.names, request.sketch_class.roles, strict=False):
+            cuts.setdefault(name, set()).update(map(float, by_role.get(role, ())))
+    return cuts
 
 
 def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
@@ -308,11 +321,11 @@ def _final(
     found_edges: Mapping[str, tuple[float, ...]],
 ) -> Layout:
     """Return the layout whose sums give the statistics."""
-    parts = []
+    parts, cuts = [], _cuts(requests)
     for request in requests:
         roles = request.sketch_class.roles or request.names
         axes = [
-            _axis(request, name, role, settings, found_edges)
+            _axis(request, name, role, settings, found_edges, cuts.get(name, ()))
             for name, role in zip(request.names, roles, strict=True)
         ]
         sketch = request.sketch_class(axes, request.classes, request.options)

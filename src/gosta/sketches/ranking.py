@@ -5,18 +5,15 @@ Pairs of rows in one bin are what is not known.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
+from gosta.measures.classification import RATES
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import GroupCounts, sums_after, sums_before, without_noise
 from gosta.sketches.definition import Result, single, sketch, undefined
 from gosta.statistics import encode
 
 FLOAT_ERROR = 1e-15  # of a difference of two shares: more than is lost to the rounding of floats
-# False positive rates at which a ROC curve is shown.
-RATES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class ScoreBins(GroupCounts):
@@ -130,14 +127,12 @@ class MannWhitney(ScoreBins):
 
 @sketch("roc-curve")
 class RocCurve(ScoreBins):
-    """Points of the ROC curve: the highest true positive rate with a false positive rate of at most
-    1 %, 5 %, 10 %, ...
+    """Points of the ROC curve, from counts in bins.
 
     At the edges of bins both rates are known; between two edges the curve rises from one to the
     other.
     """
 
-    bounds = (0.0, 1.0)
     shows_bins = True
     trend = 1
     labels = tuple(f"false positive rate {rate:g}" for rate in RATES)
@@ -156,18 +151,10 @@ class RocCurve(ScoreBins):
         value = true[left] + share * (true[right] - true[left])
         return Result(value, true[left], true[right], labels=self.labels)
 
-    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
-        """Return the highest true positive rate of thresholds whose false one is low enough."""
-        thresholds = np.concatenate([[np.inf], np.unique(x[:, 0])[::-1]])
-        true, false = (1 - share for share in _shares_below(x, weights, thresholds, "left"))
-        return np.array([true[false <= rate * (1 + 1e-12)].max() for rate in RATES])
-
 
 @sketch("kolmogorov-smirnov")
 class KolmogorovSmirnov(ScoreBins):
     """Largest difference of the distribution functions of two classes, from counts in bins."""
-
-    bounds = (0.0, 1.0)
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Return the largest difference at an edge; in a bin one function can rise first."""
@@ -177,22 +164,3 @@ class KolmogorovSmirnov(ScoreBins):
         high = max(float((ends[k] - starts[1 - k]).max()) for k in (0, 1))
         low = min(value, 1.0) - FLOAT_ERROR
         return single(min(value, 1.0), low, max(value, high) + FLOAT_ERROR)
-
-    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
-        """Return the largest difference at any value."""
-        positive, negative = _shares_below(x, weights, x[:, 0], "right")
-        return np.array([np.abs(positive - negative).max()])
-
-
-def _shares_below(
-    x: Floats, weights: Floats | None, at: Floats, side: Literal["left", "right"]
-) -> list[Floats]:
-    """Return the shares of positive and negative rows below values, or not above ("right")."""
-    shares = []
-    for chosen in (x[:, 1] > 0, x[:, 1] < 0):
-        order = np.argsort(x[chosen, 0])
-        counts = np.arange(len(order) + 1.0)
-        if weights is not None:
-            counts = np.concatenate([[0.0], np.cumsum(weights[chosen][order])])
-        shares.append(counts[np.searchsorted(x[chosen, 0][order], at, side=side)] / counts[-1])
-    return shares

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gosta.measures.definition import MEASURES
 from gosta.runtime.arrays import Floats
-from gosta.sketches.bins import in_order
-from gosta.sketches.definition import Result, Sketch
+from gosta.sketches.definition import Result, Sketch, in_order
 from gosta.statistics.definition import STATISTICS
-from gosta.statistics.intervals import Spread, interval_ends
+from gosta.statistics.intervals import Spread, interval_ends, wilson_ends
 
 # Totals are converted to floats and multiplied a few times: far less than this is lost.
 FLOAT_ERROR = 1e-12
@@ -50,6 +50,8 @@ class StratumResult(NamedTuple):
     # for the population of which the rows are a sample, and of the noise
     standard_error: float | None
     interval: tuple[float, float] | None  # from it, at the level that was asked for
+    at: tuple[float, ...] = ()  # of a curve: places of the values on the horizontal axis
+    intervals: tuple[tuple[float, float], ...] = ()  # of several values, where they are known
 
 
 def no_result(statistic: str, stratum: str) -> StratumResult:
@@ -90,8 +92,11 @@ def stratum_result(
     low, high = (np.clip(end, *sketch.bounds) for end in _padded(result))
     values = np.clip(result.value, low, high)
     error, interval = None, None
+    intervals: tuple[tuple[float, float], ...] = ()
     if len(values) == 1:
         error, interval = _interval(sketch, totals, values, float(errors[0]), level)
+    elif level is not None:
+        intervals = _intervals(sketch, totals, values, errors, level)
     # The bracket is for clipped values.
     is_certified = result.is_certified and noise == 0 and clipped <= 0
     if noise == 0 and 0 < clipped < min_cell:
@@ -109,7 +114,30 @@ def stratum_result(
         clipped=clipped,
         standard_error=error,
         interval=interval,
+        at=() if result.at is None else tuple(result.at.tolist()),
+        intervals=intervals,
     )
+
+
+def _intervals(
+    sketch: Sketch, totals: Floats, values: Floats, noise_errors: Floats, level: float
+) -> tuple[tuple[float, float], ...]:
+    """Return the intervals of several values; none where their errors are not known."""
+    found = sketch.sampling_errors(totals, values)
+    if found is None:
+        return ()
+    errors, trials = found
+    errors = np.sqrt(errors**2 + noise_errors**2)
+    measure = MEASURES[sketch.name]
+    if measure.scale == "share":
+        if sketch.noise > 0:  # as of so many rows as would give this error
+            trials = np.minimum(trials, values * (1 - values) / np.maximum(errors**2, 1e-300))
+        low, high = wilson_ends(values, np.maximum(trials, 1.0), level)
+    else:
+        scale = measure.scale if sketch.noise == 0 else "plain"
+        spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
+        low, high = interval_ends(scale, sketch.bounds, values, spread, level)
+    return tuple(zip(low.tolist(), high.tolist(), strict=True))
 
 
 def _interval(
@@ -123,8 +151,8 @@ def _interval(
     if level is None:
         return error, None
     # Noise is symmetric on the scale of the value.
-    has_scale = sketch.name in STATISTICS and sketch.noise == 0
-    scale = STATISTICS[sketch.name].scale if has_scale else "plain"
+    definition = STATISTICS.get(sketch.name) or MEASURES[sketch.name]
+    scale = definition.scale if sketch.noise == 0 else "plain"
     ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, value), spread, level)
     return error, (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
 
@@ -160,7 +188,8 @@ def _noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Resu
     value, low, high = middle - bias
     value = in_order(value, sketch.trend)
     low, high = np.minimum(low, value) - REACH * errors, np.maximum(high, value) + REACH * errors
-    return sketch.finished(Result(value, low, high, False, plain.labels), errors), errors
+    made = Result(value, low, high, False, plain.labels, plain.at)
+    return sketch.finished(made, errors), errors
 
 
 def hidden_strata(groups: dict[int, Floats], min_cell: int) -> set[int]:

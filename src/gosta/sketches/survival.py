@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from math import erfc, inf, nan, sqrt
-from typing import Any, NamedTuple
+from math import erfc, inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from gosta.errors import InputError
-from gosta.runtime.arrays import Booleans, Floats, Integers
+from gosta.measures import survival  # noqa: F401
+from gosta.measures.definition import numbers_of
+from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import Counts, GroupCounts, sums_after, sums_before
 from gosta.sketches.definition import CLEAR, Result, Sketch, single, sketch, undefined
 from gosta.statistics import encode
+from gosta.statistics.definition import Options
 
 MOST_TIMES = 10  # at which a curve is shown
 # Of expected events, for each event: far less than this is lost to the rounding of floats.
@@ -180,9 +182,7 @@ class KaplanMeier(TimeBins):
     of time bins.
     """
 
-    encode = staticmethod(encode.event_times)
     roles = ("time", "event")
-    bounds = (0.0, 1.0)
     shows_bins = True
     trend = -1
     defaults = {"times": None}  # noqa: RUF012
@@ -190,7 +190,11 @@ class KaplanMeier(TimeBins):
     def prepare(self) -> None:
         super().prepare()
         if self.options["times"] is not None:
-            self.times = _parse_times(self.options["times"])
+            self.times = numbers_of("times", self.options["times"])
+
+    @property
+    def points(self) -> Options:
+        return {"times": self.times}
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins; in a bin, events can come first or last."""
@@ -214,29 +218,6 @@ class KaplanMeier(TimeBins):
         middle = value[left] + share * (value[right] - value[left])
         return Result(middle, low[right], high[left], labels=labels)
 
-    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
-        """Multiply over the times of events."""
-        times, place = np.unique(x[:, 0], return_inverse=True)
-        counts = np.ones(len(x)) if weights is None else weights
-        leaving, died = (
-            np.bincount(place.reshape(-1), part) for part in (counts, counts * (x[:, 1] > 0))
-        )
-        risk = np.cumsum(leaving[::-1])[::-1]
-        factors = 1 - np.divide(died, risk, out=np.zeros(len(times)), where=died > 0)
-        return np.array([np.prod(factors[times < time]) for time in self.times])
-
-
-def _parse_times(option: Any) -> Floats:
-    """Return times from an option: a number, several numbers, or text separated by commas."""
-    try:
-        texts = option.split(",") if isinstance(option, str) else np.ravel(option).tolist()
-        times = np.array([float(text) for text in texts])
-    except (TypeError, ValueError):
-        times = np.zeros(0)
-    if not len(times) or not np.isfinite(times).all():
-        raise InputError(f"times = {option!r} must be numbers, such as 365,730")
-    return times
-
 
 @sketch("log-rank")
 class LogRank(TimeBins):
@@ -244,13 +225,10 @@ class LogRank(TimeBins):
     and its p-value.
     """
 
-    encode = staticmethod(encode.grouped_event_times)
     roles = ("time", "event")
     has_classes = True
     groups = 4
-    bounds = (0.0, inf)
     labels = ("chi-squared", "p-value")
-    no_weights = "a test depends on the number of rows, which weights are not"
 
     def groups_of(self, totals: Floats) -> Floats:
         """Return the rows of both classes."""
@@ -315,11 +293,6 @@ class LogRank(TimeBins):
         high = max(chi, farthest / least_variance) if least_variance > 0 else inf
         return _test_result(chi, min(chi, nearest / most_variance), high)
 
-    def exact(self, x: Floats, weights: Floats | None = None) -> Floats:
-        """Return the square of z, and its p-value."""
-        z = log_rank_z(x)
-        return np.array([z * z, erfc(abs(z) / sqrt(2))])
-
 
 def _test_result(chi: float, low: float, high: float) -> Result:
     """Return chi-squared between two values, and its p-value, which falls as chi-squared rises."""
@@ -330,27 +303,6 @@ def _test_result(chi: float, low: float, high: float) -> Result:
         np.array([high, p_high]),
         labels=LogRank.labels,
     )
-
-
-def log_rank_z(x: Floats) -> float:
-    """Return observed less expected events of the first class, in standard deviations."""
-    times, place = np.unique(x[:, 0], return_inverse=True)
-    place = place.reshape(-1)
-    has_event, is_first = x[:, 1] > 0, x[:, 2] > 0
-
-    def count(rows: Booleans) -> Floats:
-        return np.bincount(place[rows], minlength=len(times)).astype(np.float64)
-
-    def count_at_risk(rows: Booleans) -> Floats:
-        return np.cumsum(count(rows)[::-1])[::-1]
-
-    at_risk = count_at_risk(np.ones(len(x), dtype=np.bool_))
-    share = count_at_risk(is_first) / at_risk
-    events = count(has_event)
-    gap = (count(has_event & is_first) - events * share).sum()
-    ties = (at_risk - events) / np.maximum(at_risk - 1, 1.0)
-    variance = (events * share * (1 - share) * ties).sum()
-    return float(gap / sqrt(variance)) if variance > 0 else nan
 
 
 def _least_expected(start: Floats, stop: Floats, events: Floats) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
@@ -56,6 +56,15 @@ class RowSums(NamedTuple):
     sums: Floats  # over the other rows j of kernel(x_i, x_j): n × k
     # kernel(x_i, x_i): n × k, or one row of zeros; None where it has not been needed
     diagonal: Floats | None
+
+
+class HasOptions(Protocol):
+    """What has a name and options: a statistic, a measure."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
 
 
 class Encoded(NamedTuple):
@@ -304,39 +313,9 @@ class Statistic:
 
     def encode_complete_rows(self, data: Data, options: Options) -> Encoded:
         """Return the observations of all complete rows, and what was read and assumed for them."""
-        logged, log = data.logged()
-        try:
-            x, kept = self._encode(logged, options), np.ones(len(data), dtype=np.bool_)
-            if data.drop_missing:
-                kept = data.complete_rows(log.columns)
-                if not kept.all():
-                    x = self._encode(replace(logged.take(kept), drop_missing=False), options)
-                # A user's function may read columns in its own way.
-                has_all = ~np.isnan(x).any(axis=1)
-                if not has_all.all() and len(x) == kept.sum():
-                    kept[kept] = has_all
-                x = x[has_all]
-            if data.by is not None and len(x) != kept.sum():
-                raise InputError(
-                    f"encode returns {len(x)} rows of {kept.sum()}, so that their sites "
-                    "are not known"
-                )
-            data.check_row_count(len(x))
-            index = self.sample_index
-            if index is not None and not data.is_partial and np.ptp(x[:, index]) == 0:
-                raise DataError(
-                    f"needs two classes, the complete rows of {data.name} have one only"
-                )
-        except GostaError as error:
-            error.statistic = self.name
-            raise
-        except Exception as error:  # a user's function can raise anything
-            raise InputError(
-                f"encode fails with {type(error).__name__}: {error}", statistic=self.name
-            ) from error
-        if data.log is not None:
-            data.log.update(log)
-        return Encoded(x, kept, tuple(log.columns), log.assumed)
+        return encode_complete_rows(
+            self.name, data, lambda table: self._encode(table, options), self.sample_index
+        )
 
     def _encode(self, data: Data, options: Options) -> Floats:
         weighted = data.with_weights(self.weights) if self.weights else data
@@ -358,6 +337,44 @@ class Statistic:
                 "are not known"
             )
         return x  # some rows are not complete, and the others will be encoded again
+
+
+def encode_complete_rows(
+    name: str, data: Data, encode: Callable[[Data], Floats], sample_index: int | None = None
+) -> Encoded:
+    """Return the rows that a statistic makes of data, those that are complete.
+
+    `sample_index` is the place of the sign that separates two samples, which both need rows.
+    """
+    logged, log = data.logged()
+    try:
+        x, kept = encode(logged), np.ones(len(data), dtype=np.bool_)
+        if data.drop_missing:
+            kept = data.complete_rows(log.columns)
+            if not kept.all():
+                x = encode(replace(logged.take(kept), drop_missing=False))
+            # A user's function may read columns in its own way.
+            has_all = ~np.isnan(x).any(axis=1)
+            if not has_all.all() and len(x) == kept.sum():
+                kept[kept] = has_all
+            x = x[has_all]
+        if data.by is not None and len(x) != kept.sum():
+            raise InputError(
+                f"encode returns {len(x)} rows of {kept.sum()}, so that their sites are not known"
+            )
+        data.check_row_count(len(x))
+        if sample_index is not None and not data.is_partial and np.ptp(x[:, sample_index]) == 0:
+            raise DataError(f"needs two classes, the complete rows of {data.name} have one only")
+    except GostaError as error:
+        error.statistic = name
+        raise
+    except Exception as error:  # a user's function can raise anything
+        raise InputError(
+            f"encode fails with {type(error).__name__}: {error}", statistic=name
+        ) from error
+    if data.log is not None:
+        data.log.update(log)
+    return Encoded(x, kept, tuple(log.columns), log.assumed)
 
 
 def features(data: Data) -> Floats:
@@ -544,7 +561,7 @@ def with_weights(statistic: Statistic, column: str) -> Statistic:
 
 
 def collect_options(
-    statistic: Statistic,
+    statistic: HasOptions,
     options: Options | None,
     keywords: Options,
     function: Callable[..., Any],

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import is_installed
 from gosta.statistics import assumptions
 from gosta.statistics.definition import Normalisation
@@ -39,9 +40,10 @@ class Estimate(NamedTuple):
 
     # Of the statistic over the rows: a number, or an array of several; None: see `reason`.
     value: Any
-    low: float = nan  # lower end of the interval
-    high: float = nan  # upper end of the interval
-    standard_error: float = nan  # of the value, for rows drawn from the population; NaN: not known
+    low: Any = nan  # lower end of the interval, or lower ends
+    high: Any = nan  # upper end of the interval, or upper ends
+    # Of the value or values, for rows drawn from the population; NaN: not known.
+    standard_error: Any = nan
     level: float | None = None  # confidence level of the interval, such as 0.95; None: no interval
     # From sums in bins: the value over the rows is between these two, numbers or arrays.
     bracket: tuple[Any, Any] | None = None
@@ -66,6 +68,8 @@ class Estimate(NamedTuple):
     by: str | None = None  # the column of groups of rows
     groups: tuple[Estimate, ...] = ()  # the estimates of these groups
     heterogeneity: Heterogeneity | None = None  # how much the groups differ beyond chance
+    at: Any = None  # of a curve: places of its values on the horizontal axis
+    axes: tuple[str, str] | None = None  # of a curve: names of its horizontal and vertical axis
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""
@@ -74,6 +78,10 @@ class Estimate(NamedTuple):
                 f"this estimate has {np.size(self.value)} values; take one of estimate.value"
             )
         return float(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        """Return the value or values as an array."""
+        return np.array(self.value, dtype=dtype)
 
     def __format__(self, spec: str) -> str:
         """Format the value as a number; without a format, all numbers."""
@@ -145,6 +153,8 @@ class Estimate(NamedTuple):
             record["weights"] = self.weights
         if self.labels:
             record["labels"] = list(self.labels)
+        if self.at is not None:
+            record["at"] = np.asarray(self.at).tolist()
         if self.by is not None:
             compared = self.heterogeneity
             record |= {
@@ -168,7 +178,7 @@ class Estimate(NamedTuple):
         }
         if self.level is not None:
             ends = {"low": self.low, "high": self.high, "standard_error": self.standard_error}
-            record["interval"] = {k: v if isfinite(v) else None for k, v in ends.items()}
+            record["interval"] = {name: _finite(value) for name, value in ends.items()}
             record["interval"]["level"] = self.level if self.covers == POPULATION else None
         return record
 
@@ -184,11 +194,24 @@ class Estimate(NamedTuple):
             "group": "all rows" if self.group is None else self.group,
             "n": self.n,
             "value": self.plain_value,
-            "low": self.low if has_interval else None,
-            "high": self.high if has_interval else None,
-            "standard_error": error if has_interval and not isnan(error) else None,
+            "low": _finite(self.low) if has_interval else None,
+            "high": _finite(self.high) if has_interval else None,
+            "standard_error": _finite(error) if has_interval else None,
             "reason": self._reason_and_remedy,
         }
+
+    def _labelled_cells(self) -> list[list[str]]:
+        """Return a line for each of several values: what it is for, the value, its interval."""
+        cells = [[name, numbers.number(value)] for name, value in self._labelled()]
+        if self.level is None:
+            return cells
+        ends = zip(np.ravel(self.low).tolist(), np.ravel(self.high).tolist(), strict=True)
+        heading = ["", "value", f"{numbers.percent(self.level, 'g')} interval"]
+        lines = zip(cells, ends, strict=True)
+        return [heading, *([*line, numbers.interval(*pair)] for line, pair in lines)]
+
+    def _labelled(self) -> list[tuple[str, float]]:
+        return list(zip(self.labels, np.ravel(self.value).tolist(), strict=True))
 
     def text(self) -> str:
         """Return the value, its interval, and what it was computed from, in lines."""
@@ -197,9 +220,8 @@ class Estimate(NamedTuple):
         shown = "one value for each row, below" if is_long else "" if self.labels else value
         lines = [f"{self.statistic} of {self.data}: {shown}".rstrip()]
         if self.labels:
-            cells = map(numbers.number, np.ravel(np.array(value)).tolist())
-            lines.append(terminal.columns(list(zip(self.labels, cells, strict=True)), right=[1]))
-        if self.level is not None:
+            lines.append(terminal.columns(self._labelled_cells(), right=[1]))
+        elif self.level is not None:
             what = f"{numbers.percent(self.level, 'g')} interval"
             what += f" for {self.covers}" * (self.covers != POPULATION)
             error = f", standard error {numbers.number(self.standard_error, 3)}"
@@ -214,6 +236,13 @@ class Estimate(NamedTuple):
         if isinstance(value, list) and is_long:
             lines += [f"  row {k}: {numbers.number(each)}" for k, each in enumerate(value, 1)]
         return "\n".join([*lines, *_warning_lines([self])])
+
+
+def _finite(values: Any) -> float | list[float | None] | None:
+    """Return plain numbers, with None for those that are not finite, which JSON does not know."""
+    if np.ndim(values) == 0:
+        return float(values) if isfinite(values) else None
+    return [value if isfinite(value) else None for value in np.asarray(values).tolist()]
 
 
 def as_frame(estimates: Sequence[Estimate]) -> Any:
@@ -264,7 +293,7 @@ def _summary_rows(pooled: Estimate) -> list[dict[str, Any]]:
     compared = pooled.heterogeneity
     if compared is None:
         return [mean.row()]
-    n = sum(group.n for group in groups if group.standard_error > 0)
+    n = sum(group.n for group in groups if np.ndim(group.value) == 0 and group.standard_error > 0)
     random_effects = mean._replace(
         group="random-effects mean",
         n=n,

@@ -1,0 +1,89 @@
+"""Values of measures over rows, with standard errors and intervals for the population.
+
+A measure that says how much each row moves its value has the standard error of the infinitesimal
+jackknife; others are computed again over samples of the rows, drawn with replacement (bootstrap).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gosta.errors import NumericalError
+from gosta.measures.definition import Measure, Measured
+from gosta.runtime.arrays import Floats
+from gosta.statistics.definition import Options
+from gosta.statistics.estimate import Estimate
+from gosta.statistics.intervals import Spread, interval_ends, wilson_ends
+
+DRAWS = 1000  # of the bootstrap
+SEED = 2016  # of the draws, so that the same rows give the same interval everywhere
+NO_VALUE = "there are too few rows, or all are in one class"
+
+
+def standard_errors(influence: Floats, weights: Floats) -> Floats:
+    """Return the standard errors of values from what each row contributes to them, n × values."""
+    chosen = weights > 0
+    rows, shares = int(chosen.sum()), weights[chosen] / weights.sum()
+    if rows < 2:
+        return np.full(influence.shape[1], np.nan)
+    squares = (shares[:, None] * influence[chosen]) ** 2
+    return np.asarray(np.sqrt(squares.sum(axis=0) * rows / (rows - 1)))
+
+
+def bootstrap(measure: Measure, x: Floats, weights: Floats, options: Options) -> Floats:
+    """Return the values over samples of the rows, drawn with replacement: draws × values."""
+    rng = np.random.default_rng(SEED)
+    draws = []
+    for _ in range(DRAWS):
+        chosen = np.bincount(rng.integers(len(x), size=len(x)), minlength=len(x))
+        draws.append(measure.over(x, weights * chosen, options).value)
+    return np.array(draws)
+
+
+def estimate(
+    measure: Measure,
+    x: Floats,
+    weights: Floats | None = None,
+    options: Options = {},  # noqa: B006
+    level: float | None = None,
+) -> Estimate:
+    """Return the value over encoded rows, with an interval at a level if one is given."""
+    found = measure.over(x, weights, options)
+    if not np.isfinite(found.value).any():
+        raise NumericalError(f"{measure.name} is not defined here: {NO_VALUE}")
+    result = Estimate(_plain(found.value), labels=found.labels, at=found.at, axes=measure.axes)
+    if level is None or measure.no_interval:
+        return result
+    low, high, errors = ends(measure, found, x, weights, options, level)
+    return result._replace(
+        low=_plain(low), high=_plain(high), standard_error=_plain(errors), level=level
+    )
+
+
+def ends(
+    measure: Measure,
+    found: Measured,
+    x: Floats,
+    weights: Floats | None,
+    options: Options,
+    level: float,
+) -> tuple[Floats, Floats, Floats]:
+    """Return the ends of intervals of values, and their standard errors."""
+    counted = np.ones(len(x)) if weights is None else weights
+    trials = np.full(len(found.value), float((counted > 0).sum()))
+    trials = trials if found.trials is None else found.trials
+    if found.influence is None:
+        draws = bootstrap(measure, x, counted, options)
+        low, high = np.nanquantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        return low, high, np.nanstd(draws, axis=0, ddof=1)
+    errors = standard_errors(found.influence, counted)
+    if measure.scale == "share":
+        low, high = wilson_ends(found.value, trials, level)
+    else:
+        spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
+        low, high = interval_ends(measure.scale, measure.bounds, found.value, spread, level)
+    return low, high, errors
+
+
+def _plain(values: Floats) -> float | Floats:
+    return float(values[0]) if len(values) == 1 else values
