@@ -321,8 +321,8 @@ def test_random_numbers_are_not_plausible() -> None:
         ),
         ({"settings": Bins(0, {"": (0, 1)})}, "bins = 0 must be at least 1"),
         (
-            {"settings": Bins(9000, {"": (0, 1)})},
-            r"18,000 sums, at most 16,384 are possible; .*--bins 8192",
+            {"settings": Bins(72_000, {"": (0, 1)})},
+            r"144,000 sums, at most 131,072 are possible; .*--bins 65536",
         ),
         ({"score": None}, "score is missing"),
         ({"label": None}, "label is missing"),

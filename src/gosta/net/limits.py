@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 VERSION = 4  # of the wire format
-MAX_MESSAGE_BYTES = 256 * 1024  # of a message between neighbours
+MAX_MESSAGE_BYTES = 1280 * 1024  # of a message between neighbours
 MAX_ROW_NUMBERS = 3_600  # a visitor of 8 such rows fits into a message
 MAX_ROW_VALUE = (
     1e50  # absolute value of a number in a row: products of five are at most MAX_ESTIMATE
@@ -20,7 +20,7 @@ MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify ag
 # A mean, relative to the product of the largest numbers seen, of a statistic without a range: far
 # beyond what honest sites with different rows tell.
 MAX_TOLD_FACTOR = 1e18
-MAX_SUMS = 16_384  # numbers in a vector of private sums: half of the largest message
+MAX_SUMS = 131_072  # numbers in a vector of private sums: 1 MiB, in one message
 MAX_STATEMENTS = 16_384  # of private sums in one epoch: sixteen for each of 1,000 participants
 # Rows that a member of private sums can contribute if its member list declares no number.
 UNDECLARED_ROWS = 100_000

@@ -19,7 +19,7 @@ from gosta.sketches.layout import Layout, Part
 from gosta.statistics.definition import Options
 from gosta.statistics.references import parse_references
 
-MOST_NUMBERS = 16_384  # in a vector: 128 kB a site
+MOST_NUMBERS = 131_072  # in a vector: 1 MiB a site
 MANY_STRATA = 32  # from which on a message names them
 Ranges = Mapping[str, tuple[float, float]]
 

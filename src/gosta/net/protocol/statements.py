@@ -33,7 +33,8 @@ from gosta.private.masks import MAX_PARTNERS
 from gosta.runtime.arrays import Words
 
 MAX_PARTICIPANTS = 1000
-RETRY_SECONDS = 1.0  # until a statement is asked for again
+RETRY_SECONDS = 1.0  # until a statement is asked for again, if contributions are small
+LEAST_BYTES_PER_SECOND = 128 * 1024  # of a connection, on which larger ones take longer
 # Bytes of contributions that a neighbour is asked for at a time: a connection's buffer holds them.
 WINDOW_BYTES = 48 * 1024
 MAX_GIVEN = 20  # times that a neighbour is given the same statement
@@ -226,19 +227,19 @@ class Pool:
             del offered[id]
         if sender in self._forgers:
             return []
+        retry = max(RETRY_SECONDS, size / LEAST_BYTES_PER_SECOND)
         waiting = sum(
-            asked == sender and now - then < 2 * RETRY_SECONDS
-            for asked, then in self._wanted.values()
+            asked == sender and now - then < 2 * retry for asked, then in self._wanted.values()
         )
         window = max(0, max(1, WINDOW_BYTES // size) - waiting)
-        lacking = [id for id in offered if self._may_ask(sender, id, now)][:window]
+        lacking = [id for id in offered if self._may_ask(sender, id, now, retry)][:window]
         self._wanted.update(dict.fromkeys(lacking, (sender, now)))
         return lacking
 
-    def _may_ask(self, sender: str, id: bytes, now: float) -> bool:
+    def _may_ask(self, sender: str, id: bytes, now: float, retry: float) -> bool:
         """Return whether to ask for a statement: who did not answer is asked later than others."""
         asked, then = self._wanted.get(id, ("", -inf))
-        return now - then >= RETRY_SECONDS * (2 if asked == sender else 1)
+        return now - then >= retry * (2 if asked == sender else 1)
 
     def postpone(self, sender: str, id: bytes) -> None:
         """Note that a statement arrived which cannot be used yet."""
