@@ -258,9 +258,9 @@ def _estimate_of(result: StratumResult, name: str, data: Data, level: float) -> 
         raise _undefined(result.statistic)
     low, high = result.interval or (np.nan, np.nan)
     if result.intervals:
-        low, high = np.array(result.intervals).T
+        low, high = np.array(result.intervals, dtype=np.float64).T
     value, *bracket = (
-        end[0] if len(end) == 1 else np.array(end)
+        end[0] if len(end) == 1 else np.array(end, dtype=np.float64)
         for end in (result.value, result.low, result.high)
     )
     return Estimate(

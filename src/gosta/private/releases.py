@@ -63,8 +63,11 @@ class Release:
     totals: Floats  # in units of features, with their noise
 
     @property
-    def value(self) -> float | tuple[float, ...]:
-        """Value of the first statistic over all rows; several for a curve."""
+    def value(self) -> Any:
+        """Value of the first statistic over all rows; several for a curve.
+
+        None stands where there is no value at a point of a curve.
+        """
         value = self.results[0].value
         return value[0] if len(value) == 1 else value
 

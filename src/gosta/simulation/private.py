@@ -156,7 +156,10 @@ def _values(
         zip(layout.results(sums), exact_values(layout, x), strict=True)
     ):
         for j, value in enumerate(plain.value):
-            errors = [run[k].value[j] - value for run in noisy if j < len(run[k].value)]
+            if value is None:
+                continue
+            found = [run[k].value[j] for run in noisy if j < len(run[k].value)]
+            errors = [noisy_value - value for noisy_value in found if noisy_value is not None]
             values.append(
                 ValueErrors(
                     statistic=plain.statistic,

@@ -12,12 +12,10 @@ from gosta.measures.definition import MEASURES
 from gosta.runtime.arrays import Floats
 from gosta.sketches.layout import BITS, Layout, Part
 from gosta.sketches.layout_builder import BinSettings, check_columns, make_layout
-from gosta.sketches.results import StratumResult
+from gosta.sketches.results import Number, StratumResult, Values, known
 from gosta.statistics.definition import STATISTICS, Options
 from gosta.statistics.exact import value_of_rows
 from gosta.views import numbers, terminal
-
-Values = tuple[float, ...]
 
 
 class Comparison(NamedTuple):
@@ -123,7 +121,11 @@ def _exact_value(part: Part, x: Floats, weights: Floats | None) -> Values | None
             value = np.atleast_1d(value_of_rows(statistic, x, options))
     except (GostaError, ValueError, ArithmeticError):
         return None
-    return tuple(value.tolist()) if np.isfinite(value).all() else None
+    return known(value) if np.isfinite(value).any() else None
+
+
+def _interval(result: StratumResult, k: int) -> tuple[Number, Number]:
+    return result.intervals[k] if result.intervals else result.interval or (None, None)
 
 
 def _lines(result: StratumResult, exact: Values | None) -> list[tuple[str, ...]]:
@@ -141,8 +143,8 @@ def _lines(result: StratumResult, exact: Values | None) -> list[tuple[str, ...]]
                 numbers.number(value),
                 numbers.interval(result.low[k], result.high[k]),
                 numbers.number(true),
-                numbers.number(None if true is None else value - true, 2),
-                numbers.interval(*result.interval or (None, None)),
+                numbers.number(None if true is None or value is None else value - true, 2),
+                numbers.interval(*_interval(result, k)),
             )
         )
     return lines

@@ -8,7 +8,7 @@ bracket is widened by the noise's standard error.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,11 @@ MOST_ERROR = 0.25  # share of the width of the statistic's bounds: the value can
 # Standard error, as a multiple of what the middle half of the draws shows: more is a quotient by
 # almost nothing.
 MOST_TAIL = 2.0
+if TYPE_CHECKING:
+    Number = Any  # which of the values can be None is not a question of types
+else:
+    Number = float | None  # None: there is no value at this point of a curve
+Values = tuple[Number, ...]
 
 
 class StratumResult(NamedTuple):
@@ -39,9 +44,9 @@ class StratumResult(NamedTuple):
     statistic: str  # as it was asked for, such as "auc" or "variance:age"
     stratum: str  # such as "sex = f, ward = a"; "" for all rows
     has_value: bool  # otherwise there are too few rows, or too much noise, and nothing below
-    value: tuple[float, ...]  # several for a curve, with labels
-    low: tuple[float, ...]  # the bracket: the value over the rows themselves is between these
-    high: tuple[float, ...]
+    value: Values  # several for a curve, with labels
+    low: Values  # the bracket: the value over the rows themselves is between these
+    high: Values
     # whether that is certain; not with noise, nor where the sketch itself is random
     is_certified: bool
     labels: tuple[str, ...]
@@ -51,7 +56,8 @@ class StratumResult(NamedTuple):
     standard_error: float | None
     interval: tuple[float, float] | None  # from it, at the level that was asked for
     at: tuple[float, ...] = ()  # of a curve: places of the values on the horizontal axis
-    intervals: tuple[tuple[float, float], ...] = ()  # of several values, where they are known
+    # Of several values, where they are known.
+    intervals: tuple[tuple[Number, Number], ...] = ()
 
 
 def no_result(statistic: str, stratum: str) -> StratumResult:
@@ -86,13 +92,13 @@ def stratum_result(
         if sketch.shows_bins and min_cell > 1:
             sketch, totals = sketch.merged(totals, min_cell)
         found = sketch.result(totals, rounding), np.zeros(1)
-    if found is None or not np.isfinite(found[0].value).all():
+    if found is None or not np.isfinite(found[0].value).any():
         return no_result(statistic, stratum)
     result, errors = found
     low, high = (np.clip(end, *sketch.bounds) for end in _padded(result))
     values = np.clip(result.value, low, high)
     error, interval = None, None
-    intervals: tuple[tuple[float, float], ...] = ()
+    intervals: tuple[tuple[Number, Number], ...] = ()
     if len(values) == 1:
         error, interval = _interval(sketch, totals, values, float(errors[0]), level)
     elif level is not None:
@@ -105,9 +111,9 @@ def stratum_result(
         statistic,
         stratum,
         has_value=True,
-        value=tuple(values.tolist()),
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
+        value=known(values),
+        low=known(low),
+        high=known(high),
         is_certified=is_certified,
         labels=result.labels,
         rows=rows,
@@ -121,7 +127,7 @@ def stratum_result(
 
 def _intervals(
     sketch: Sketch, totals: Floats, values: Floats, noise_errors: Floats, level: float
-) -> tuple[tuple[float, float], ...]:
+) -> tuple[tuple[Number, Number], ...]:
     """Return the intervals of several values; none where their errors are not known."""
     found = sketch.sampling_errors(totals, values)
     if found is None:
@@ -137,7 +143,12 @@ def _intervals(
         scale = measure.scale if sketch.noise == 0 else "plain"
         spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
         low, high = interval_ends(scale, sketch.bounds, values, spread, level)
-    return tuple(zip(low.tolist(), high.tolist(), strict=True))
+    return tuple(zip(known(low), known(high), strict=True))
+
+
+def known(values: Floats) -> Values:
+    """Return plain numbers, with None for NaN, which JSON does not know."""
+    return tuple(None if np.isnan(value) else value for value in values.tolist())
 
 
 def _interval(
@@ -158,10 +169,13 @@ def _interval(
 
 
 def _noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Result, Floats] | None:
-    """Return the result of a sketch with noise, and its values' errors; None: too much noise."""
+    """Return the result of a sketch with noise, and its values' errors; None: too much noise.
+
+    Where there is too much for one point of a curve, its value is NaN.
+    """
     plain = sketch.result(totals, rounding)
     middle = np.array(plain[:3])
-    if not middle.size or not np.isfinite(middle).all():
+    if not middle.size or not np.isfinite(middle).any():
         return None
     rng, draws = np.random.default_rng(SEED), []
     for _ in range(PAIRS):
@@ -169,27 +183,31 @@ def _noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Resu
         pair = (sketch.result(noisy, rounding)[:3] for noisy in (totals + step, totals - step))
         draws.append(list(pair))
     pairs = np.array(draws)  # pairs × 2 × (value, low, high) × values
-    pairs = pairs[np.isfinite(pairs).all(axis=(1, 2, 3))]
-    if len(pairs) < (1 - MOST_UNDEFINED) * PAIRS:
+    is_drawn = np.isfinite(pairs).all(axis=(1, 2))  # pairs × values
+    has_value = np.isfinite(middle).all(axis=0)
+    has_value &= is_drawn.sum(axis=0) >= (1 - MOST_UNDEFINED) * PAIRS
+    if not has_value.any():
         return None
+    pairs = np.where(is_drawn[:, None, None], pairs, np.nan)[..., has_value]
+    middle = middle[:, has_value]
     values = pairs[:, :, 0].reshape(-1, middle.shape[1])
-    bias = pairs.mean(axis=(0, 1)) - middle
-    errors = values.std(axis=0, ddof=1)
-    is_too_much = (np.abs(bias[0]) > MOST_BIAS * errors + 1e-9 * np.abs(middle[0])).any()
-    is_too_much |= errors.mean() > MOST_ERROR * (sketch.bounds[1] - sketch.bounds[0])
+    bias = np.nanmean(pairs, axis=(0, 1)) - middle
+    errors = np.nanstd(values, axis=0, ddof=1)
+    is_too_much = np.abs(bias[0]) > MOST_BIAS * errors + 1e-9 * np.abs(middle[0])
+    is_too_much |= errors > MOST_ERROR * (sketch.bounds[1] - sketch.bounds[0])
     if len(errors) == 1:
-        quarters = np.quantile(values, [0.25, 0.75])
+        quarters = np.nanquantile(values, [0.25, 0.75])
         is_too_much |= errors[0] * 1.35 > MOST_TAIL * (quarters[1] - quarters[0])
         gradient = sketch.gradient(totals)  # of all directions, where draws have some
         if gradient is not None and np.isfinite(gradient).all():
             errors = np.maximum(errors, np.sqrt(sketch.noise) * np.linalg.norm(gradient))
-    if is_too_much:
-        return None
     value, low, high = middle - bias
     value = in_order(value, sketch.trend)
     low, high = np.minimum(low, value) - REACH * errors, np.maximum(high, value) + REACH * errors
-    made = Result(value, low, high, False, plain.labels, plain.at)
-    return sketch.finished(made, errors), errors
+    ends = np.full((4, len(has_value)), np.nan)
+    ends[:, has_value] = np.where(is_too_much, np.nan, [value, low, high, errors])
+    made = Result(ends[0], ends[1], ends[2], False, plain.labels, plain.at)
+    return sketch.finished(made, ends[3]), ends[3]
 
 
 def hidden_strata(groups: dict[int, Floats], min_cell: int) -> set[int]:

@@ -113,26 +113,23 @@ class Estimate(NamedTuple):
         return html.table(rows.items(), caption="Estimate")
 
     @property
-    def plain_value(self) -> float | list[float] | None:
-        """The value as Python's own numbers."""
-        value: float | list[float] | None = (
-            self.value.tolist() if isinstance(self.value, np.ndarray) else self.value
-        )
-        return value
+    def plain_value(self) -> Any:
+        """The value as Python's own numbers, with None for points of a curve without a value."""
+        return _finite(self.value) if isinstance(self.value, np.ndarray) else self.value
 
     @property
-    def group_values(self) -> list[float | list[float]]:
+    def group_values(self) -> list[Any]:
         """The values of the groups that have one."""
         return [group.plain_value for group in self.groups if group.plain_value is not None]
 
     @property
-    def mean_of_groups(self) -> float | list[float] | None:
+    def mean_of_groups(self) -> Any:
         """The mean of the groups' own values, each counting once; None: there is none."""
         values = self.group_values
         if len({np.size(value) for value in values}) != 1:
             return None
         means = np.mean(np.array(values, dtype=np.float64), axis=0)
-        return means.tolist() if isinstance(means, np.ndarray) else float(means)
+        return _finite(means) if isinstance(means, np.ndarray) else float(means)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, as the command line prints it with ``--json``."""

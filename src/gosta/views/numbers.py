@@ -1,7 +1,7 @@
 """Numbers as text: estimates, errors, percentages, counts, intervals and durations.
 
->>> number(0.96313619), number([1.5, 2.0]), number(None)
-('0.963136', '1.5, 2', '-')
+>>> number(0.96313619), number([1.5, None]), number(math.nan)
+('0.963136', '1.5, -', '-')
 >>> interval(0.25, 0.75), interval(None, None)
 ('0.25 to 0.75', '-')
 >>> percent(0.12345), percent(0.9999, "g"), percent(None)
@@ -27,9 +27,9 @@ NONE = "-"  # stands for a value that does not exist
 MAX_EXACT = 2**53  # floats count exactly up to here
 
 
-def number(value: float | Sequence[float] | None, digits: int = 6) -> str:
+def number(value: float | Sequence[float | None] | None, digits: int = 6) -> str:
     """Format an estimate with one or several components."""
-    if value is None:
+    if value is None or value != value:
         return NONE
     if isinstance(value, int | float):
         return f"{value:.{digits}g}"
@@ -38,7 +38,7 @@ def number(value: float | Sequence[float] | None, digits: int = 6) -> str:
 
 def interval(low: float | None, high: float | None, digits: int = 6) -> str:
     """Format the ends of an interval."""
-    if low is None or high is None:
+    if low is None or high is None or math.isnan(low):
         return NONE
     return f"{number(low, digits)} to {number(high, digits)}"
 

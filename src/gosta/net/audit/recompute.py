@@ -29,7 +29,7 @@ from gosta.private.noise import Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
 from gosta.runtime.arrays import Floats, Words
 from gosta.sketches.comparison import exact_values
-from gosta.sketches.results import StratumResult
+from gosta.sketches.results import StratumResult, Values
 
 FALSE_ALARMS = 1e-9  # how often noise that has its law is said not to have it
 MOST_WORDS = 2.0**62  # in grid units; larger numbers are no total
@@ -215,7 +215,7 @@ class Release:
         return sums, draw(current.noise, current.layout.size, random)
 
     @cached_property
-    def results(self) -> list[tuple[StratumResult, tuple[float, ...] | None]]:
+    def results(self) -> list[tuple[StratumResult, Values | None]]:
         """Each result, with the value over the rows of all participants in one place.
 
         None: there is none.

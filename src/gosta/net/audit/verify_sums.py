@@ -30,7 +30,7 @@ from gosta.net.protocol.site import SumReport
 from gosta.net.protocol.statements import Join
 from gosta.net.protocol.sums import SumPeer
 from gosta.runtime.arrays import Floats
-from gosta.sketches.results import StratumResult
+from gosta.sketches.results import StratumResult, Values
 from gosta.views import numbers
 
 SECRET_BYTES = 32  # of a site's secret
@@ -392,7 +392,11 @@ def _check_brackets(release: Release, problems: Problems) -> str | None:
         if exact is not None and not _why_not(release, result, exact):
             checked.append(f"{_title(result)} {numbers.number(exact[:3])}")
             ends = zip(result.low, exact, result.high, strict=True)
-            is_inside = all(low <= value <= high for low, value, high in ends)
+            is_inside = all(
+                low <= value <= high
+                for low, value, high in ends
+                if low is not None and value is not None and high is not None
+            )
             problems.add_wrong(not is_inside, f"{_title(result)} is outside")
     return shorten(checked) if checked else None
 
@@ -413,7 +417,7 @@ def _title(result: StratumResult) -> str:
     return f"{result.statistic} ({result.stratum})" if result.stratum else result.statistic
 
 
-def _why_not(release: Release, result: StratumResult, exact: tuple[float, ...] | None) -> str:
+def _why_not(release: Release, result: StratumResult, exact: Values | None) -> str:
     """Return why a result cannot be compared with a value over the rows; empty if it can."""
     if not result.has_value:
         return "it has no value"

@@ -229,6 +229,8 @@ def _sums(sums: SumStatus) -> Iterator[Metric]:
         family = GaugeMetricFamily(name, f"{text}, by statistic, stratum and label", labels=labels)
         for result, numbers in samples:
             for k, number in enumerate(numbers):
+                if number is None:
+                    continue
                 label = result.labels[k] if result.labels else str(k) if len(numbers) > 1 else ""
                 family.add_metric([result.statistic, result.stratum, label], number)
         yield family

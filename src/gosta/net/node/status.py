@@ -231,6 +231,7 @@ def _fields_of_sums(peer: SumPeer, state: str) -> dict[str, Any]:
     first = report.results[0] if report is not None and report.results else None
     has_value = first is not None and first.has_value
     interval = first.interval if first is not None and has_value else None
+    values = first.value if first is not None and has_value else ()
     return {
         "exchanges": 0,
         "rows": peer.source.file_rows.rows,
@@ -238,7 +239,7 @@ def _fields_of_sums(peer: SumPeer, state: str) -> dict[str, Any]:
         "rows_declared": 0,
         "sites_seen": len(sums.participants),
         "missing": sums.left_out,
-        "estimate": first.value if first is not None and has_value else None,
+        "estimate": tuple(value for value in values if value is not None) or None,
         "low": interval[0] if interval else None,
         "high": interval[1] if interval else None,
         "expected_error": 0.0 if has_value else None,
