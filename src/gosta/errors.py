@@ -114,13 +114,16 @@ def naming(statistic: str) -> Iterator[None]:
         raise
 
 
-def unknown(kind: str, name: str, known: Iterable[str], listing: str = "") -> InputError:
+def unknown(
+    kind: str, name: str, known: Iterable[str], listing: str = "", meant: Sequence[str] = ()
+) -> InputError:
     """Return the error for an unknown name, with known ones that may be meant as a suggestion.
 
-    `listing` is a command that lists all known names, for a list that is too long.
+    `listing` is a command that lists all known names, for a list that is too long. `meant` are the
+    suggestions, if they are found otherwise than by their letters.
     """
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = list(meant) or difflib.get_close_matches(name, names, n=1)
     if not near and len(name) >= MIN_PART:
         near = [known_name for known_name in names if name.lower() in known_name.lower()][:3]
     guess = f"; there are: {shorten(names, MAX_NAMES) or 'none'}"

@@ -29,6 +29,7 @@ from gosta.statistics.definition import (
 )
 from gosta.statistics.estimate import Estimate, as_frame
 from gosta.statistics.exact import LEAST_SAMPLE, Columns, measure
+from gosta.statistics.names import resolve
 from gosta.statistics.triples import Sampling
 
 
@@ -190,6 +191,7 @@ def exact(
                 sampling=make_sampling(sample, seed),
             )
         )
+    statistic = resolve(statistic) if isinstance(statistic, str) else statistic
     is_measure = isinstance(statistic, str) and statistic in MEASURES
     found = MEASURES[str(statistic)] if is_measure else find(statistic)
     given = collect_options(found, options, statistic_options, exact, locals())

@@ -31,6 +31,7 @@ def statistics(
     from gosta.measures import MEASURES
     from gosta.sketches import SKETCHES
     from gosta.statistics import STATISTICS
+    from gosta.statistics.names import aliases_of
 
     if for_ is not None:
         _show_fitting(for_, rows, as_json)
@@ -42,6 +43,7 @@ def statistics(
         record = {
             "name": name,
             "summary": made.summary,
+            "aliases": aliases_of(name),
             "options": made.options,
             "normalisation": getattr(made, "normalisation", None),
             "is_pairwise": name in STATISTICS,
@@ -57,6 +59,8 @@ def _explain_statistic(record: Mapping[str, Any]) -> str:
     text = str(record["summary"]) + (
         f" Options: {', '.join(record['options'])}." if record["options"] else ""
     )
+    if record["aliases"]:
+        text += f" Also: {', '.join(record['aliases'])}."
     return text if record["has_sums"] else f"{text} Not from sums."
 
 

@@ -192,6 +192,12 @@ class Simulation:
     runs: Runs = 10
     seed: Seed = 0
 
+    def __post_init__(self) -> None:
+        from gosta.statistics.references import parse_references
+
+        titles = [one.title for one in parse_references(self.statistic)]
+        object.__setattr__(self, "statistic", ",".join(titles))  # no other names of statistics
+
     def settings(self, rows: Rows) -> dict[str, Any]:
         """Return arguments of `gosta.simulate`."""
         settings = {name: getattr(self, name) for name in ("graph", "iterations", "runs", "seed")}

@@ -33,10 +33,10 @@ def test(
     as_json: options.Json = False,
 ) -> None:
     """Test a hypothesis: two AUCs (DeLong), ranks, survival, or distributions by permutations."""
-    from gosta.significance.definition import Settings, find_test
+    from gosta.significance.definition import Settings, name_of_test
     from gosta.significance.test import run_test
 
-    find_test(statistic)  # before the data are read
+    statistic = name_of_test(statistic)  # before the data are read
     confidence = options.fraction("level", level, options.LEVEL)
     assert confidence is not None
     selected = rows.select(rows.load(data))

@@ -18,6 +18,7 @@ from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import STATISTICS, Encoded, Encoder, Options, encode_complete_rows
+from gosta.statistics.names import SUMMARIES
 
 
 class Measured(NamedTuple):
@@ -85,6 +86,7 @@ def measure(
         if title in STATISTICS:
             raise InputError(f"there is already a statistic called {title!r}")
         summary = " ".join((inspect.getdoc(compute) or "").partition("\n\n")[0].split())
+        SUMMARIES[title] = summary
         MEASURES[title] = Measure(title, summary, encode, compute, **parts)
         return MEASURES[title]
 

@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gosta.datasets.data import Data
-from gosta.errors import InputError, unknown
+from gosta.errors import InputError
 from gosta.statistics import assumptions
 from gosta.statistics.definition import Options
 from gosta.statistics.estimate import Estimate
+from gosta.statistics.names import TEST_ALIASES, resolve, unknown_statistic
 from gosta.views import html, numbers, terminal
 
 
@@ -40,8 +41,11 @@ class HypothesisTest(NamedTuple):
     assumed: Mapping[str, Any] = MappingProxyType({})
     warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
+    def __repr__(self) -> str:
+        return f"test of {self.test}\n{self.text(has_selected_columns=True)}"
+
     def _repr_html_(self) -> str:
-        return html.table(self._lines().items(), caption=f"Test: {self.test}")
+        return html.table(self._lines().items(), caption=f"Test of {self.test}")
 
     def text(self, has_selected_columns: bool = False) -> str:
         """Return the values, the effect, the p-value and what was assumed, in lines.
@@ -72,7 +76,7 @@ class HypothesisTest(NamedTuple):
             title = f"{numbers.percent(effect.level, 'g')} interval"
             lines[title] = numbers.interval(effect.low, effect.high)
         lines["statistic"] = numbers.number(self.statistic)
-        lines["p-value"] = numbers.number(self.p_value)
+        lines["p-value"] = numbers.p_value(self.p_value)
         if self.alternative != "two-sided":
             lines["alternative"] = self.alternative
         return lines | {"rows": numbers.count(self.n), "method": self.method}
@@ -127,8 +131,9 @@ def hypothesis_test(*names: str) -> Callable[[Test], Test]:
     return register
 
 
-def find_test(name: str) -> Test:
-    """Return the test of a statistic."""
-    if name not in TESTS:
-        raise unknown("test", name, TESTS)
-    return TESTS[name]
+def name_of_test(name: str) -> str:
+    """Return the name of a test that is called by it or by another name, such as delong."""
+    found = resolve(name, TESTS, TEST_ALIASES)
+    if found not in TESTS:
+        raise unknown_statistic(name, TESTS, "test")
+    return found

@@ -7,7 +7,7 @@ from typing import Any
 from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import InputError
-from gosta.significance.definition import HypothesisTest, Settings, find_test
+from gosta.significance.definition import TESTS, HypothesisTest, Settings, name_of_test
 from gosta.statistics import STATISTICS, assumptions, find
 from gosta.statistics.definition import Options
 from gosta.statistics.exact import Columns
@@ -79,7 +79,7 @@ def test(
     >>> gosta.test({"first": [1, 2, 3, 4, 5], "second": [1, 2, 3, 5, 4]}, "kendall-tau").p_value
     0.08333333333333333
     """
-    find_test(statistic)  # an unknown name is the first error to report
+    statistic = name_of_test(statistic)  # an unknown name is the first error to report
     given = dict(options or {})
     for name in given.keys() & statistic_options.keys():
         raise InputError(
@@ -108,7 +108,6 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
         )
     if settings.seed < 0:
         raise InputError(f"seed = {settings.seed!r} must not be negative")
-    chosen_test = find_test(statistic)
     if statistic in STATISTICS:
         # an unknown option is reported before the data are encoded
         find(statistic).options_by_part(settings.options)
@@ -118,7 +117,7 @@ def run_test(data: Data, statistic: str, by: object, settings: Settings) -> Hypo
             f"by = {by!r}: groups of rows are compared by {groups} only; name classes with label"
         )
     table, log = (data if by is None else data.with_sites(by, exclude=True)).logged()
-    result = chosen_test(table, settings, statistic)
+    result = TESTS[statistic](table, settings, statistic)
     assumed = assumptions.collect(table, log, None, settings.options, result.n)
     has_direction = (
         statistic in assumptions.ORDERED_BY_POSITIVE or settings.alternative != "two-sided"

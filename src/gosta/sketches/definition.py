@@ -20,6 +20,7 @@ from gosta.errors import InputError, shorten
 from gosta.measures.definition import MEASURES
 from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.statistics.definition import STATISTICS, Encoder, Options
+from gosta.statistics.names import unknown_statistic
 
 # More rows than any network has; larger totals are not sums of features. Sums with a wrong mask are
 # random numbers of 64 bits, 24 of them after the point: one in 256 is not larger than this.
@@ -332,7 +333,7 @@ def find_sketch(name: str) -> type[Sketch]:
     known = shorten(list(SKETCHES), 30)
     is_file = name.endswith(".py") or ".py:" in name
     if not (name in WITHOUT_SKETCH or name in STATISTICS or is_file):
-        raise InputError(f"unknown statistic {name!r}", remedy=f"those with sums are: {known}")
+        raise unknown_statistic(name, SKETCHES)
     remedy = WITHOUT_SKETCH.get(name, f"those with one: {known}")
     raise InputError(
         f"statistic = {name!r} is not a function of sums, so there is no private sum of it",

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from gosta.errors import DataError, GostaError, InputError, unknown
+from gosta.errors import DataError, GostaError, InputError
 from gosta.runtime import pickling
 from gosta.runtime.arrays import Booleans, Floats
+from gosta.statistics.names import SUMMARIES, resolve, unknown_statistic
 from gosta.views import html, numbers
 
 if TYPE_CHECKING:
@@ -471,6 +472,7 @@ def _register(
             f"there is already a statistic called {title!r}", remedy="choose another name"
         )
     STATISTICS[title] = made
+    SUMMARIES[title] = summary
     return made
 
 
@@ -516,9 +518,13 @@ def find(statistic: str | Statistic) -> Statistic:
             f"statistic = {statistic!r} is neither a name nor a statistic",
             remedy="make one with @gosta.statistic",
         )
-    name, at, weights = statistic.partition("@")
+    name, at, weights = resolve(statistic).partition("@")
     if name not in STATISTICS:
-        raise unknown("statistic", name, STATISTICS, "gosta statistics")
+        if name in SUMMARIES:
+            reason = f"statistic = {name!r} is no mean over pairs of rows, which nodes exchange"
+            remedy = "gosta.exact and gosta.private.release have it"
+            raise InputError(reason, remedy=remedy)
+        raise unknown_statistic(name)
     return with_weights(STATISTICS[name], weights) if at else STATISTICS[name]
 
 

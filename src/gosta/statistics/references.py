@@ -14,6 +14,7 @@ from typing import NamedTuple
 from gosta.errors import InputError, unknown
 from gosta.statistics import definition
 from gosta.statistics.definition import Statistic, find
+from gosta.statistics.names import resolve
 
 _loaded: dict[tuple[Path, bytes], dict[str, Statistic]] = {}
 
@@ -21,7 +22,7 @@ _loaded: dict[tuple[Path, bytes], dict[str, Statistic]] = {}
 class Reference(NamedTuple):
     """The name of a statistic, and the columns it is to take."""
 
-    title: str  # as it was written
+    title: str  # as it was written, but with the statistic's own name for another one
     name: str  # of the statistic; FILE.py:NAME for one's own; with row weights NAME@COLUMN
     columns: tuple[str, ...]  # empty: those selected for all statistics
 
@@ -57,6 +58,9 @@ def _parse_one(title: str) -> Reference:
     if name.endswith(".py"):
         own, _, columns = columns.partition(":")
         name = f"{name}:{own}" if own else name
+    else:
+        title = title.replace(name, resolve(name), 1)
+        name = resolve(name)
     if title.endswith((":", "+")):
         raise InputError(f"statistic = {title!r} must end with a column, such as {name}:age")
     return Reference(title, name, tuple(columns.split("+")) if columns else ())

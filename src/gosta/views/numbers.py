@@ -36,6 +36,20 @@ def number(value: float | Sequence[float | None] | None, digits: int = 6) -> str
     return ", ".join(number(part, digits) for part in value)
 
 
+def p_value(value: float | None) -> str:
+    """Format a p-value: with two digits, and below 0.0001 as a power of ten.
+
+    >>> [p_value(p) for p in (0.72345, 0.0499, 0.000555, 5.5e-5, 1.234e-12, 1.0, float("nan"))]
+    ['0.72', '0.05', '0.00056', '5.5e-5', '1.2e-12', '1', '-']
+    """
+    if value is None or math.isnan(value):
+        return NONE
+    if value == 0 or value >= 1e-4:
+        return f"{value:.2g}"
+    digits, _, exponent = f"{value:.1e}".partition("e")
+    return f"{digits}e{int(exponent)}"
+
+
 def interval(low: float | None, high: float | None, digits: int = 6) -> str:
     """Format the ends of an interval."""
     if low is None or high is None or math.isnan(low):

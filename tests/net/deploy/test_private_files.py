@@ -565,7 +565,7 @@ def test_columns_that_were_chosen_by_the_data(
         ((*SITES, "--epsilon", -1), "epsilon = -1.0 must be a positive number"),
         ((*INIT, "--classes", "0,1", "--nodes", 3), "--range risk="),
         ((*SITES, "--statistic", "distance-correlation"), "distance-correlation"),
-        ((*SITES, "--statistic", "nothing"), "unknown statistic 'nothing'; those with sums are: "),
+        ((*SITES, "--statistic", "nothing"), "unknown statistic 'nothing'; there are: "),
         ((*SITES, "--classes", "alive,alive"), "classes = alive,alive must name each class once"),
         (
             (*SITES, "--classes", "0,1,2"),

@@ -48,6 +48,10 @@ class Goal:
     interval_required: bool = False  # if not, a statistic that cannot have an interval gets none
     until: float = 0.0  # relative error at which nodes initiate no more exchanges; 0: never
 
+    def __post_init__(self) -> None:
+        titles = [one.title for one in parse_references(self.statistic)]
+        object.__setattr__(self, "statistic", ",".join(titles))  # no other names of statistics
+
 
 class Roles(NamedTuple):
     """Which columns of sites' files are read, and what their classes are."""

@@ -276,8 +276,8 @@ def subject_of(
 
     `rows` and `people` are this site's numbers, `sites` is the number of all sites together.
     """
+    names = tuple(chosen.name.partition("@")[0] for chosen in parse_references(task.statistic))
     if task.private is None:
-        names = tuple(chosen.name.partition("@")[0] for chosen in parse_references(task.statistic))
         return Subject("rows", names, columns_of(task), rows=rows, people=people)
     layout, spent = layout_of(task), list[Spent]()
     if task.private.epsilon is not None:
@@ -285,7 +285,6 @@ def subject_of(
         for round_layout, _ in layout.run_rounds(lambda current: np.ones(current.size)):
             noise = choose_noise(task.private, round_layout, sites)
             spent.append(Spent(noise.law, noise.epsilon, noise.delta, rows_per_person))
-    names = tuple(part.partition(":")[0].strip() for part in task.statistic.split(","))
     mode: Mode = "noisy" if spent else "private"
     return Subject(
         mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, tuple(spent)
