@@ -107,12 +107,7 @@ def test_other_names_work_wherever_a_statistic_is_named() -> None:
     curve = gosta.exact(data, "ROC", columns="risk", label="died")
     assert curve.statistic == "roc-curve"
     released = gosta.private.release(
-        [data, data],
-        "auroc",
-        ranges={"risk": (0, 1)},
-        score="risk",
-        label="died",
-        classes=[0, 1],
+        [data, data], "auroc", ranges={"risk": (0, 1)}, score="risk", label="died", classes=[0, 1]
     )
     assert released.results[0].statistic == "auc"
     with pytest.raises(gosta.InputError, match="no mean over pairs of rows"):

@@ -158,6 +158,8 @@ def _holds(words: Iterable[str], wanted: str) -> bool:
     """Return whether one of some words is the wanted one, or differs in its ending only."""
     return any(
         word == wanted
-        or (min(len(word), len(wanted)) > 3 and (word.startswith(wanted) or wanted.startswith(word)))
+        or (
+            min(len(word), len(wanted)) > 3 and (word.startswith(wanted) or wanted.startswith(word))
+        )
         for word in words
     )
