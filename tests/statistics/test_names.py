@@ -105,6 +105,7 @@ def test_other_names_work_wherever_a_statistic_is_named() -> None:
     expected = gosta.exact(data, "auc", columns="risk", label="died")
     assert gosta.exact(data, "roc-auc", columns="risk", label="died") == expected
     curve = gosta.exact(data, "ROC", columns="risk", label="died")
+    assert isinstance(curve, gosta.Estimate)
     assert curve.statistic == "roc-curve"
     released = gosta.private.release(
         [data, data], "auroc", ranges={"risk": (0, 1)}, score="risk", label="died", classes=[0, 1]
