@@ -215,7 +215,7 @@ def test_all_rows_or_a_class_missing(name: str) -> None:
         "ranks",
     }
     single.add("hodges-lehmann")
-    count = 1 if name in single else 3 if name in ("concordance-index", "uno-concordance") else 2
+    count = 1 if name in single else 3 if name == "concordance-index" else 2
     x, label = np.ones((4, count)), [0, 1, 0, 1]
     x[:, 0] = np.nan
     assert_rejected(
@@ -253,9 +253,6 @@ def test_options_and_rows_of_statistics_that_depend_on_all_rows() -> None:
     assert_rejected(
         "average = 'micro' must be 'pairs', 'macro' or 'weighted'", rows, "multiclass-auc", **wrong
     )
-    times = {"time": [1.0, 2.0, 2.0], "event": [1, 1, 0], "score": [3.0, 2.0, 1.0]}
-    assert_rejected("leave these out with horizon=", times, "uno-concordance")
-    assert gosta.exact(times, "uno-concordance", horizon=2) == 1.0
     part = replace(
         gosta.datasets.load({**rows, "label": [0, 1, 1, 0]}),
         declared_classes=(0, 1),
@@ -266,7 +263,6 @@ def test_options_and_rows_of_statistics_that_depend_on_all_rows() -> None:
         "multiclass-auc",
         "trimmed-mean",
         "winsorised-mean",
-        "uno-concordance",
     ):
         with pytest.raises(
             gosta.DataError, match=f"{name}: needs .*, which a site does not know; "

@@ -31,7 +31,6 @@ NAMES = {
     "within-cluster-scatter", "energy-distance", "mmd", "concordance-index", "spearman-rho",
     "distance-correlation", "mean-pairwise-distance", "squared-scatter",
     "auc-difference", "somers-d", "goodman-kruskal-gamma", "partial-auc", "multiclass-auc",
-    "uno-concordance",
     "trimmed-mean", "winsorised-mean", "theil-sen", "hodges-lehmann", "hodges-lehmann-shift",
     "ranks",
     "mann-whitney-z", "kendall-z",

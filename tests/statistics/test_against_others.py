@@ -151,52 +151,6 @@ def test_trimmed_and_winsorised_mean(n: int, seed: int, kind: str, share: float)
     )
 
 
-@settings(max_examples=15)
-@given(st.integers(4, 40), seeds, st.sampled_from([0, 1, 8]), st.sampled_from([2.0, np.inf]))
-def test_uno_concordance(n: int, seed: int, digits: int, horizon: float) -> None:
-    """The censoring distribution is a product over times; where there are no ties, that of
-    lifelines.
-    """
-    rng = np.random.default_rng(seed)
-    time, event, score = (
-        np.round(rng.exponential(2, n), digits),
-        rng.random(n) < 0.6,
-        np.round(rng.normal(size=n), 1),
-    )
-
-    def uncensored(t: float) -> float:
-        steps = [c for c in set(time[~event]) if c <= t]
-        return float(
-            np.prod(
-                [
-                    1 - sum((time == c) & ~event) / (sum(time >= c) - sum((time == c) & event))
-                    for c in steps
-                ]
-            )
-        )
-
-    pairs = [
-        (i, j)
-        for i in range(n)
-        for j in range(n)
-        if event[i]
-        and time[i] < horizon
-        and (time[i] < time[j] or (time[i] == time[j] and not event[j]))
-    ]
-    assume(pairs and all(uncensored(time[i]) > 0 for i in np.flatnonzero(event & (time < horizon))))
-    if digits == 8:
-        curve = KaplanMeierFitter().fit(time, ~event)
-        assert [uncensored(t) for t in time] == pytest.approx(
-            curve.predict(time).to_list(), rel=TIGHT, abs=1e-12
-        )
-    weights = np.array([uncensored(time[i]) ** -2 for i, _ in pairs])
-    won = np.array([(score[i] > score[j]) + 0.5 * (score[i] == score[j]) for i, j in pairs])
-    data = {"time": time, "event": event, "score": score}
-    assert gosta.exact(data, "uno-concordance", horizon=horizon) == pytest.approx(
-        (weights @ won) / weights.sum(), rel=TIGHT
-    )
-
-
 @given(sizes, seeds, kinds)
 def test_variance_and_covariance(n: int, seed: int, kind: str) -> None:
     x = two_columns(n, seed, kind)

@@ -260,7 +260,7 @@ COLUMNS_BY_ENCODER: dict[str, tuple[str, Callable[[Roles], list[Choice]]]] = {
     ),
     "clustered": ("numbers and a column of classes", _clusters),
     **dict.fromkeys(
-        ("survival", "weighted_survival"),
+        ("survival", "survival_risk", "survival_risks"),
         ("a time, whether the event was seen then (0 and 1), and a score", _events(True, False)),
     ),
     "event_times": ("a time, and whether the event was seen then (0 and 1)", _events(False, False)),

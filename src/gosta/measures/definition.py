@@ -32,6 +32,8 @@ class Measured(NamedTuple):
     at: Floats | None = None  # of a curve: the place of each value on the horizontal axis
     # Rows that each value rests on, such as the positive ones for sensitivity; None: all.
     trials: Floats | None = None
+    # Standard errors by a formula of their own, such as Greenwood's; None: those of the influence.
+    errors: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,20 @@ def _defaults(function: Callable[..., Any], skip: int) -> dict[str, Any]:
 
 def numbers_of(name: str, option: Any, bounds: tuple[float, float] = (-np.inf, np.inf)) -> Floats:
     """Return the numbers of an option: one, several, or text separated by commas; ordered."""
+    return np.unique(given_numbers(name, option, bounds))
+
+
+def given_numbers(
+    name: str, option: Any, bounds: tuple[float, float] = (-np.inf, np.inf)
+) -> Floats:
+    """Return the numbers of an option in the order in which they were given."""
     try:
         texts: Any = option.split(",") if isinstance(option, str) else np.ravel(option)
-        found = np.unique(np.array([float(text) for text in texts]))
+        found = np.array([float(text) for text in texts])
     except (TypeError, ValueError):
         found = np.zeros(0)
     if not len(found) or not np.isfinite(found).all():
         raise InputError(f"{name} = {option!r} must be numbers, such as {name}=0.1,0.2")
-    if found[0] < bounds[0] or found[-1] > bounds[1]:
+    if found.min() < bounds[0] or found.max() > bounds[1]:
         raise InputError(f"{name} = {option!r} must lie between {bounds[0]:g} and {bounds[1]:g}")
     return found

@@ -72,11 +72,14 @@ def ends(
     counted = np.ones(len(x)) if weights is None else weights
     trials = np.full(len(found.value), float((counted > 0).sum()))
     trials = trials if found.trials is None else found.trials
-    if found.influence is None:
+    if found.influence is None and found.errors is None:
         draws = bootstrap(measure, x, counted, options)
         low, high = np.nanquantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         return low, high, np.nanstd(draws, axis=0, ddof=1)
-    errors = standard_errors(found.influence, counted)
+    errors = found.errors
+    if errors is None:
+        assert found.influence is not None
+        errors = standard_errors(found.influence, counted)
     if measure.scale == "share":
         low, high = wilson_ends(found.value, trials, level)
     else:

@@ -291,7 +291,6 @@ WITHOUT_SKETCH: Mapping[str, str] = {
     "auc-difference": "use auc of each score",
     "partial-auc": "use roc-curve",
     "multiclass-auc": "use auc with positive=... for each class",
-    "uno-concordance": "use concordance-index",
     "somers-d": "use kendall-tau",
     "goodman-kruskal-gamma": "use kendall-tau",
     "theil-sen": "use kendall-tau",

@@ -39,7 +39,7 @@ ORDERED_BY_POSITIVE = (
     ),
 )
 # Those that are 1/2 for a score that says nothing.
-OF_CLASSES, OF_EVENTS = ("auc", "partial-auc"), ("concordance-index", "uno-concordance")
+OF_CLASSES, OF_EVENTS = ("auc", "partial-auc"), ("concordance-index",)
 
 
 def collect(

@@ -294,36 +294,30 @@ def survival(data: Data) -> Floats:
     return _with_events(_complete(data, data.columns_for("time", "event", "score")))
 
 
-def weighted_survival(data: Data, horizon: float = np.inf) -> Floats:
-    """Encode a row as in `survival`, followed by 1/G² at its event.
+def survival_risk(data: Data) -> Floats:
+    """Encode a row as a time, 1 for an event then or 0, and its predicted risk of an event."""
+    return _with_risks(survival(data), ["score"])
 
-    G is the share of rows that are not censored until then.
 
-    It is 0 without an event before the horizon. G is Kaplan and Meier's estimate with the roles of
-    events and censored rows exchanged: at one time, events come first.
-    """
-    _require_all_rows(data, "the distribution of censoring", "kaplan-meier of private sums has it")
-    x = survival(data)
-    times, events = x[:, 0], x[:, 1] > 0
-    ends, place = np.unique(times, return_inverse=True)
-    place = place.reshape(-1)
-    counts = _weights(data, x)
-    observed, censored = (
-        np.bincount(place[rows], counts[rows], len(ends)) for rows in (events, ~events)
-    )
-    at_risk = np.cumsum((observed + censored)[::-1])[::-1] - observed
-    uncensored = np.cumprod(
-        1 - np.divide(censored, at_risk, out=np.zeros(len(ends)), where=censored > 0)
-    )[place]
-    counted = events & (times < horizon) & (counts > 0)
-    if (uncensored[counted] <= 0).any():
+def survival_risks(data: Data) -> Floats:
+    """Encode a row as a time, 1 for an event then or 0, and one predicted risk or several."""
+    if not data.has_selected_columns or len(data.features) <= 3:
+        return survival_risk(data)
+    x = _with_events(_complete(data, features(data)))
+    return _with_risks(x, data.features[2:])
+
+
+def _with_risks(x: Floats, names: Sequence[str]) -> Floats:
+    """Return rows whose numbers after the second are shares; otherwise an error that names one."""
+    beyond = (x[:, 2:] < 0) | (x[:, 2:] > 1)
+    if beyond.any():
+        row, column = np.argwhere(beyond)[0]
         raise DataError(
-            "no row is seen after the last events",
-            remedy="leave these out with horizon=... (--option horizon=...)",
+            f"the predicted risk {names[column]} must lie from 0 to 1, row {row + 1} has "
+            f"{x[row, 2 + column]:g}",
+            remedy="divide per cent by 100",
         )
-    weights = np.zeros(len(x))
-    weights[counted] = uncensored[counted] ** -2.0
-    return np.column_stack([x, weights])
+    return x
 
 
 def event_times(data: Data) -> Floats:

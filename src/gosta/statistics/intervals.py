@@ -69,12 +69,22 @@ SCALES: Mapping[str, Scale] = {
     "logit": Scale(
         lambda v: np.log(v / (1 - v)), lambda v: 1 / (v * (1 - v)), lambda z: 1 / (1 + np.exp(-z))
     ),
+    # Of a share that survives, a product over times, and of the share that does not.
+    "log-log": Scale(
+        lambda v: np.log(-np.log(v)), lambda v: 1 / (v * np.log(v)), lambda z: np.exp(-np.exp(z))
+    ),
+    "complementary log-log": Scale(
+        lambda v: np.log(-np.log1p(-v)),
+        lambda v: 1 / ((v - 1) * np.log1p(-v)),
+        lambda z: -np.expm1(-np.exp(z)),
+    ),
     # Of the square of a value between 0 and 1: Fisher's z, and the root of the ends.
     "root": Scale(np.arctanh, lambda v: 1 / (1 - v * v), lambda z: np.sqrt(np.tanh(z).clip(0.0))),
     # Of a squared distance between distributions, which is 0 where they are equal.
     "distance": Scale(lambda v: v, np.ones_like, lambda z: z.clip(0.0)),
 }
-BOUNDED = ("logit", "root")  # scales of values between two bounds
+SURVIVAL = ("log-log", "complementary log-log")  # on which the quantile is the normal one
+BOUNDED = ("logit", "root", *SURVIVAL)  # scales of values between two bounds
 # where standard errors grow with the root of the value, from little at 0
 GROWING = ("root", "distance")
 # where Hall's transformation on the plain scale is better, if the skewness is known
@@ -96,7 +106,8 @@ def interval_ends(
     origin, unit = (bounds[0], bounds[1] - bounds[0]) if scale in BOUNDED else (0.0, 1.0)
     value, error = (np.clip(centre, *bounds) - origin) / unit, spread.error / unit
     with np.errstate(all="ignore"):
-        quantile = _student_quantiles(level, spread.degrees)
+        degrees = np.full(value.shape, np.inf) if scale in SURVIVAL else spread.degrees
+        quantile = _student_quantiles(level, degrees)
         low, high = _ends_on(SCALES[scale], value, error, quantile, quantile)
         span = bounds[1] - bounds[0]
         is_known = error > ROUNDING * np.maximum(np.abs(value), span if np.isfinite(span) else 0.0)

@@ -151,25 +151,6 @@ def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
     return 1.0 * (gap > 0.0) + 0.5 * (gap == 0.0), 1.0
 
 
-@statistic(
-    encode=encode.weighted_survival,
-    final=lambda m: m[0] / m[1],
-    bounds=(0.0, 1.0),
-    no_interval="the distribution of censoring is estimated from the rows",
-)
-def uno_concordance(x: Observation, y: Observation) -> tuple[float, float]:
-    """Concordance index that does not depend on censoring: pairs count by how rarely they are seen
-    (Uno's C).
-    """
-    if precedes(x, y):
-        gap, weight = x[2] - y[2], x[3]
-    elif precedes(y, x):
-        gap, weight = y[2] - x[2], y[3]
-    else:
-        return 0.0, 0.0
-    return weight * (1.0 * (gap > 0.0) + 0.5 * (gap == 0.0)), weight
-
-
 def _in_errors(gap: float, variance: float, largest: float) -> Any:
     return gap / np.sqrt(np.where(variance > ROUNDING * largest, variance, 0.0))
 
