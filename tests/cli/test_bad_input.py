@@ -258,12 +258,7 @@ def test_options_and_rows_of_statistics_that_depend_on_all_rows() -> None:
         declared_classes=(0, 1),
         is_partial=True,
     )
-    for name in (
-        "partial-auc",
-        "multiclass-auc",
-        "trimmed-mean",
-        "winsorised-mean",
-    ):
+    for name in ("partial-auc", "multiclass-auc", "trimmed-mean", "winsorised-mean"):
         with pytest.raises(
             gosta.DataError, match=f"{name}: needs .*, which a site does not know; "
         ):

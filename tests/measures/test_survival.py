@@ -142,9 +142,7 @@ def test_intervals_of_the_curve_are_those_of_lifelines() -> None:
         x = rows(seed)
         curve = KaplanMeierFitter().fit(x[:, 0], x[:, 1])
         ends = curve.confidence_interval_
-        found: Any = gosta.exact(
-            {"time": x[:, 0], "event": x[:, 1]}, "kaplan-meier", interval=0.95
-        )
+        found: Any = gosta.exact({"time": x[:, 0], "event": x[:, 1]}, "kaplan-meier", interval=0.95)
         between = (found.value > 0) & (found.value < 1)
         times = found.at[between]
         np.testing.assert_allclose(found.low[between], ends.iloc[:, 0][times], rtol=1e-12)
@@ -190,7 +188,7 @@ def test_a_row_censored_at_the_time_of_an_event_counts_as_seen_there() -> None:
 
 def test_what_is_missing_or_wrong_is_said() -> None:
     data = {"time": [1.0, 2.0, 3.0], "event": [1, 0, 1], "score": [0.2, 0.1, 0.4]}
-    with pytest.raises(gosta.InputError, match="horizon is missing: .*horizon=365"):
+    with pytest.raises(gosta.InputError, match=r"horizon is missing: .*horizon=365"):
         gosta.exact(data, "survival-brier-score")
     with pytest.raises(gosta.InputError, match="needs two columns of risks or more"):
         gosta.exact(data, "integrated-brier-score", times=2)

@@ -13,7 +13,6 @@ import pytest
 import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from lifelines import KaplanMeierFitter
 from lifelines.utils import concordance_index
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel

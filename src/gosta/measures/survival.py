@@ -1,4 +1,4 @@
-"""Measures of times to an event: curves, the log-rank test, discrimination and calibration of risks.
+"""Measures of times to an event: curves, tests, discrimination and calibration of risks.
 
 An encoded row is a time and 1 for an event then or 0 if it is censored, followed by a score or by
 predicted risks, or for the test by +1 or −1 for its class.
@@ -128,10 +128,7 @@ def _auc_before(
 
 
 @measure(
-    encode=encode.survival_risks,
-    bounds=(0.0, np.inf),
-    scale="log",
-    axes=("time", "Brier score"),
+    encode=encode.survival_risks, bounds=(0.0, np.inf), scale="log", axes=("time", "Brier score")
 )
 def survival_brier_score(
     x: Floats, weights: Floats, horizon: float | None = None, times: Any = None
@@ -183,11 +180,7 @@ def _brier_scores(x: Floats, weights: Floats, times: Floats) -> tuple[Floats, Fl
     axes=("mean predicted risk", "share with an event"),
 )
 def survival_calibration(
-    x: Floats,
-    weights: Floats,
-    horizon: float | None = None,
-    groups: int = 10,
-    edges: Any = None,
+    x: Floats, weights: Floats, horizon: float | None = None, groups: int = 10, edges: Any = None
 ) -> Measured:
     """Share with an event before the `horizon`, by Kaplan and Meier, of groups of rows by predicted
     risk: ten groups of equally many rows, or those between `edges`.
@@ -313,7 +306,7 @@ def ranks_of_ends(x: Floats) -> Integers:
 
 
 def middle_sums(scores: Floats, weights: Floats) -> Floats:
-    """Return for each row the weights of rows with a lower score, and half of those with its own."""
+    """Return for each row the weights of rows with a lower score, and half of those with its."""
     values, place = np.unique(scores, return_inverse=True)
     at = np.bincount(place.reshape(-1), weights, len(values))
     return np.asarray((np.cumsum(at) - at / 2)[place.reshape(-1)])
