@@ -50,6 +50,20 @@ Header = Annotated[
     str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."
 ]
 Sheet = Annotated[str | None, "Sheet of an Excel file; by default the first."]
+RenamedColumns = Annotated[
+    list[str] | None,
+    "A column by another name than in the file, NAME=NAME_IN_FILE, as died=verstorben.",
+]
+RenamedValues = Annotated[
+    list[str] | None, "Values by other names, COLUMN:IN_FILE=NAME, as died:ja=yes,nein=no."
+]
+Scale = Annotated[
+    list[str] | None,
+    "A factor that makes another unit, COLUMN=FACTOR, as risk=0.01; cells may carry their unit.",
+]
+MissingCodes = Annotated[
+    list[str] | None, "What stands for a missing value: k.A.,-9, or of one column age:-9."
+]
 PageAddress = Annotated[
     str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."
 ]
@@ -84,6 +98,7 @@ Strata = Annotated[
     "Results for each value of a column, COLUMN=A,B; with data in one place also COLUMN,COLUMN.",
 ]
 DEFAULT_PROTOCOL = "carried-means"  # as `gosta.protocols.DEFAULT`, which takes longer to import
+RULES = ("column", "value", "scale", "na_values")  # options of harmonisation
 # Values that `fraction` takes.
 ERROR = "an error such as 1% or 0.01"
 LEVEL = "a level such as 95% or 0.95"
@@ -99,14 +114,23 @@ class Reading:
     encoding: Encoding = "utf-8"
     header: Header = "auto"
     sheet: Sheet = None
+    column: RenamedColumns = None
+    value: RenamedValues = None
+    scale: Scale = None
+    na_values: MissingCodes = None
 
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
         """Return those that are not the default."""
         given = {
             one.name: getattr(self, one.name)
             for one in fields(self)
             if getattr(self, one.name) != one.default
         }
+        rules = {name: given.pop(name) for name in RULES if name in given}
+        if rules:
+            from gosta.datasets.harmonise import parse
+
+            given["harmonise"] = parse(**rules)
         return given | ({"sep": "\t"} if self.sep in ("tab", "\\t") else {})
 
 
@@ -134,6 +158,10 @@ class Rows:
     encoding: Encoding = "utf-8"
     header: Header = "auto"
     sheet: Sheet = None
+    column: RenamedColumns = None
+    value: RenamedValues = None
+    scale: Scale = None
+    na_values: MissingCodes = None
 
     def load(self, data: str | Sequence[str], seed: int | None = None) -> Data:
         """Load data by name, file or several files."""
@@ -150,7 +178,7 @@ class Rows:
 
     def reading(self) -> dict[str, Any]:
         """Return how a file is to be read, where that is not the default."""
-        return Reading(self.sep, self.decimal, self.encoding, self.header, self.sheet).settings()
+        return Reading(*(getattr(self, one.name) for one in fields(Reading))).settings()
 
     def select(self, data: Data) -> Data:
         """Select the columns.

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from gosta.datasets import files
 from gosta.datasets.columns import Columns, as_column, concatenate, from_array, from_arrow, is_arrow
 from gosta.datasets.data import Data
+from gosta.datasets.harmonise import Harmonisation, as_harmonisation
 from gosta.datasets.named import DATASETS
 from gosta.errors import DataError, GostaError, InputError, unknown
 from gosta.runtime import machine
@@ -44,6 +46,7 @@ def load(
     encoding: str = "utf-8",
     header: str = "auto",
     sheet: str | None = None,
+    harmonise: Harmonisation | Mapping[str, Any] = MappingProxyType({}),
 ) -> Data:
     """Load data by name, from files, or from an object in memory.
 
@@ -67,6 +70,10 @@ def load(
         Whether the first line holds names: "yes", "no", or "auto": no, if it holds numbers only.
     sheet
         The sheet of an Excel file; by default the first.
+    harmonise
+        How a file's names, values and units become others: ``columns`` (``{"died":
+        "verstorben"}``, the new name first), ``values`` (``{"died": {"ja": "yes"}}``), ``scale``
+        (``{"risk": 0.01}``) and ``na_values`` (``["k.A.", -9]``, or by column).
 
     Returns
     -------
@@ -81,7 +88,9 @@ def load(
     [[2.0], [4.0], [6.0]]
     """
     n = None if n is None else _integer("n", n, 1)
-    file_format = files.Format(sep, decimal, encoding, header, sheet).check()
+    file_format = files.Format(
+        sep, decimal, encoding, header, sheet, as_harmonisation(harmonise)
+    ).check()
     entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):
         able = ", ".join(name for name, e in DATASETS.items() if e.takes == "path")

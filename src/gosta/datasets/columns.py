@@ -6,6 +6,7 @@ All readers infer types here: text and Python's values become integers, booleans
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -137,6 +138,25 @@ def from_text(values: Sequence[str], decimal: str = ".") -> NDArray[Any]:
     return _objects(cells)
 
 
+def from_cells(values: Sequence[Any], decimal: str = ".") -> NDArray[Any]:
+    """Return numbers, text and missing values as a column of the type that a text file would have.
+
+    Columns with other values, such as dates, remain columns of objects.
+    """
+    if all(value is None or isinstance(value, str | bool | int | float) for value in values):
+        return from_text([_cell(value, decimal) for value in values], decimal)
+    return from_values(values)
+
+
+def _cell(value: Any, decimal: str) -> str:
+    """Return a value as a text file with this decimal sign holds it."""
+    if isinstance(value, str):
+        return value
+    if value is None or value != value:
+        return ""
+    return value_text(value).replace(".", decimal)
+
+
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
@@ -228,3 +248,21 @@ def concatenate(parts: Sequence[tuple[str, Columns]], name: str) -> dict[str, ND
             [array.astype(object) for array in arrays] if is_mixed else arrays
         )
     return joined
+
+
+def value_text(value: object) -> str:
+    """Return a value as a user would write it: exact, and 3.0 as 3."""
+    return (
+        repr(float(value)).removesuffix(".0")
+        if isinstance(value, float | np.floating)
+        else str(value)
+    )
+
+
+def match_key(value: Any) -> float | str:
+    """Return a key that all forms of a value share: 1, 1.0, "1", "01" and true."""
+    text = value_text(value)
+    with contextlib.suppress(ValueError):
+        if math.isfinite(float(text)):
+            return float(text)
+    return {"true": 1.0, "false": 0.0}.get(text.lower(), text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets.columns import Columns, as_column
+from gosta.datasets.columns import Columns, as_column, match_key, value_text
 from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.views import html
@@ -459,12 +458,12 @@ def _among(
     declared: Sequence[Any], codes: Floats, found: list[Any], where: str, what: str, setting: str
 ) -> Floats:
     """Return the positions of values among the declared ones, in whichever form a file has them."""
-    position = {_key(value): k for k, value in enumerate(declared)}
+    position = {match_key(value): k for k, value in enumerate(declared)}
     named = shorten([value_text(value) for value in declared])
     if len(position) < len(declared):
         raise InputError(f"{setting} = {named}: give each {what} once")
     for k, value in enumerate(found):
-        if _key(value) not in position:
+        if match_key(value) not in position:
             found_value = (
                 f"the {what} {value_text(value)!r} (first in row {np.argmax(codes == k) + 1})"
             )
@@ -473,7 +472,7 @@ def _among(
                 f"those declared for all sites: {named}; correct the row, or declare it for all "
                 f"sites ({setting})"
             )
-    positions = np.array([position[_key(value)] for value in found], dtype=np.float64)
+    positions = np.array([position[match_key(value)] for value in found], dtype=np.float64)
     declared_codes = np.full(len(codes), np.nan)
     present = ~np.isnan(codes)
     declared_codes[present] = positions[codes[present].astype(np.int64)]
@@ -495,21 +494,3 @@ def _position(positive: Any, classes: list[Any], names: list[str], where: str) -
         with contextlib.suppress(TypeError, ValueError):
             return known.index(wanted)
     raise unknown(f"class of {where}", value_text(positive), names)
-
-
-def _key(value: Any) -> float | str:
-    """Return a key that all forms of a class share: 1, 1.0, "1", "01" and true."""
-    text = value_text(value)
-    with contextlib.suppress(ValueError):
-        if math.isfinite(float(text)):
-            return float(text)
-    return {"true": 1.0, "false": 0.0}.get(text.lower(), text)
-
-
-def value_text(value: object) -> str:
-    """Return a class as a user would write it: exact, and 3.0 as 3."""
-    return (
-        repr(float(value)).removesuffix(".0")
-        if isinstance(value, float | np.floating)
-        else str(value)
-    )

@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -26,10 +27,12 @@ from gosta.datasets.columns import (
     Columns,
     from_array,
     from_arrow,
+    from_cells,
     from_text,
     from_values,
     with_point,
 )
+from gosta.datasets.harmonise import Harmonisation
 from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import is_installed, require
@@ -64,6 +67,8 @@ class Format(NamedTuple):
     # Whether the first line holds names: yes, no, or auto (no, if it holds numbers only).
     header: str = "auto"
     sheet: str | None = None  # of an Excel file; None: the first
+    # how its names, values and units become those of a study
+    harmonise: Harmonisation = Harmonisation()
 
     def options(self) -> list[str]:
         """Return the names of those that are not the default."""
@@ -80,6 +85,7 @@ class Format(NamedTuple):
                 f"sep = {self.sep!r} must be one character, not a quote nor the decimal sign "
                 f"{self.decimal!r}"
             )
+        self.harmonise.check()
         if self.decimal not in (".", ","):
             raise InputError(f"decimal = {self.decimal!r} must be . or ,")
         if self.header not in ("auto", "yes", "no"):
@@ -163,7 +169,7 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
         )
     reader, takes = READERS[suffix]
     for name in given.options():
-        if name not in takes:
+        if name not in takes and name != "harmonise":
             raise InputError(
                 f"{name} = {getattr(given, name)!r} is not for {suffix} files such as {path}; "
                 "leave it out"
@@ -176,7 +182,8 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
         ) from error
     if not table.columns:
         raise DataError(f"{path} has no columns")
-    return table
+    columns = given.harmonise.apply(table.columns, path, given.decimal)
+    return table._replace(columns=columns)
 
 
 def suffix_of(path: Path) -> str:
@@ -461,19 +468,19 @@ def _from_rows(path: Path, rows: list[list[Any]], given: Format, doubts: tuple[s
     )
     if not width:
         raise DataError(f"{path} is empty")
+    # Other decimal signs than that of Excel are in cells of text.
+    made = from_values if given.decimal == "." else partial(from_cells, decimal=given.decimal)
     rows = [row[:width] + [None] * (width - len(row)) for row in rows]
     first = [str(value).strip() if value is not None else "" for value in rows[0]]
     if not has_names(path, rows[0], given):
         names, doubts = [str(k) for k in range(width)], (*doubts, *first_line_doubts(first, given))
-        columns = dict(zip(names, map(from_values, zip(*rows, strict=True)), strict=True))
+        columns = dict(zip(names, map(made, zip(*rows, strict=True)), strict=True))
         return Table(columns, False, doubts)
     repeated = [name for name in first if name and first.count(name) > 1]
     if repeated:
         raise DataError(f"{path} has more than one column called {repeated[0]!r}")
     values = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * width
-    columns = {
-        name: from_values(column) for name, column in zip(first, values, strict=True) if name
-    }
+    columns = {name: made(column) for name, column in zip(first, values, strict=True) if name}
     return named(columns, True, doubts, given)
 
 
@@ -485,6 +492,6 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     ".parquet": (read_parquet, ()),
     **dict.fromkeys((".feather", ".arrow"), (read_feather, ())),
     **dict.fromkeys((".jsonl", ".ndjson"), (read_json_lines, ())),
-    ".xlsx": (read_excel, ("header", "sheet")),
+    ".xlsx": (read_excel, ("decimal", "header", "sheet")),
     ".npy": (read_npy, ()),
 }

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gosta.datasets.data import Data, value_text
+from gosta.datasets.columns import value_text
+from gosta.datasets.data import Data
 from gosta.errors import InputError, unknown
 from gosta.graphs.graph import Graph
 from gosta.runtime.arrays import Booleans, Floats, Integers

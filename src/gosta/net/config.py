@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from gosta.datasets.files import Format
+from gosta.datasets.harmonise import Harmonisation
 from gosta.errors import DataError, InputError, shorten
 from gosta.net.addresses import check_address, check_name, parse_proxy
 from gosta.net.limits import MAX_ROW_NUMBERS, SECONDS_PER_EPOCH
@@ -155,12 +156,15 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str, Key('whether the first line of a text file holds names: "yes", "no" or "auto"')
     ] = "auto"
     sheet: Annotated[str | None, Key("of an Excel file; the first without it")] = None
+    harmonise: Annotated[
+        Harmonisation, Key("how the file's names, values and units become those of the network:")
+    ] = Harmonisation()
 
     @property
     def format(self) -> Format:
         """How the data file is read."""
         sep = "\t" if self.sep == "tab" else self.sep
-        return Format(sep, self.decimal, self.encoding, self.header, self.sheet)
+        return Format(sep, self.decimal, self.encoding, self.header, self.sheet, self.harmonise)
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -403,7 +407,7 @@ NODE_HEADER = f"""\
 # [forwarders]: members that connect this node to neighbours that only dial out, if it only dials
 # out too.
 # [node]:
-{comments(NodeSettings, "   ")}"""
+{comments(NodeSettings, "   ")}{comments(Harmonisation, "     ")}"""
 NETWORK_HEADER = """\
 # A network whose nodes compute a statistic by gossip: what it computes, its nodes and their
 # addresses, its edges. For the operator of the network: a node reads its own node.toml only.

@@ -173,8 +173,24 @@ def to_toml(sections: Mapping[str, Any]) -> str:
     lines = _lines(plain)
     lines += [""] * bool(lines)
     for name, table in tables.items():
-        lines += [f"[{_quote(name)}]", *_lines(table), ""]
+        lines += _table_lines(_quote(name), table)
     return "\n".join(lines)
+
+
+def _table_lines(title: str, table: Mapping[str, Any]) -> list[str]:
+    """Return a section, and one of its own for each mapping that holds nothing but mappings."""
+    is_outer = _has_mappings_only(table)
+    nested = {name: value for name, value in table.items() if is_outer or _has_mappings_only(value)}
+    own = {name: value for name, value in table.items() if name not in nested}
+    lines = [] if is_outer else [f"[{title}]", *_lines(own), ""]
+    for name, value in nested.items():
+        lines += _table_lines(f"{title}.{_quote(name)}", value)
+    return lines
+
+
+def _has_mappings_only(value: Any) -> bool:
+    is_filled = isinstance(value, Mapping) and bool(value)
+    return is_filled and all(isinstance(each, Mapping) for each in value.values())
 
 
 def _lines(values: Mapping[str, Any]) -> list[str]:

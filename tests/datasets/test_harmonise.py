@@ -1,0 +1,253 @@
+"""Files of other languages, codes and units end in the numbers of a clean file, bit for bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from commands import command
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gosta
+from gosta.datasets import load
+from gosta.datasets.harmonise import Harmonisation, as_harmonisation
+from gosta.net.config import NODE_FILE, NodeConfig, NodeSettings, Task, read_node, write
+
+RNG = np.random.default_rng(31)
+N = 300
+CLEAN = pd.DataFrame(
+    {
+        "risk": RNG.beta(2, 5, N).round(4),
+        "died": np.where(RNG.random(N) < 0.3, "yes", "no"),
+        "sex": np.where(RNG.random(N) < 0.5, "F", "M"),
+        "age": RNG.integers(18, 99, N).astype(float),
+        "cost": RNG.lognormal(8, 1, N).round(2),
+    }
+)
+CLEAN.loc[RNG.random(N) < 0.05, "age"] = np.nan
+CLEAN.loc[RNG.random(N) < 0.05, "risk"] = np.nan
+GERMAN: dict[str, Any] = {
+    "columns": {
+        "died": "verstorben",
+        "risk": "Risiko",
+        "sex": "Geschlecht",
+        "age": "Alter",
+        "cost": "Kosten €",
+    },
+    "values": {"died": {"ja": "yes", "nein": "no"}, "sex": {"w": "F", "m": "M"}},
+    "scale": {"risk": 0.01, "cost": 1, "age": 1},
+    "na_values": {"": ["k.A."], "age": [-9]},
+}
+
+
+def german_number(number: float, digits: int) -> str:
+    """Return a number with a decimal comma and points between thousands."""
+    return f"{number:,.{digits}f}".translate(str.maketrans(",.", ".,"))
+
+
+def per_cent(risk: float) -> str:
+    """Return a risk in per cent, digit by digit, since products of floats are rounded."""
+    digits = f"{round(risk * 10**4):05d}"
+    return f"{int(digits[:-2])},{digits[-2:]} %"
+
+
+def write_german(path: Path) -> None:
+    lines = ["verstorben;Geschlecht;Risiko;Alter;Kosten €"]
+    for row in CLEAN.itertuples():
+        cells = (
+            {"yes": "ja", "no": "nein "}[row.died],
+            {"F": "w", "M": "m"}[row.sex],
+            "k.A." if np.isnan(row.risk) else per_cent(row.risk),
+            "-9" if np.isnan(row.age) else f"{row.age:.0f} J.",
+            german_number(row.cost, 2),
+        )
+        lines.append(";".join(cells))
+    path.write_text("\n".join(lines), encoding="cp1252")
+
+
+def write_french(path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "décès": CLEAN["died"].map({"yes": "oui", "no": "non"}),
+            "sexe": CLEAN["sex"],
+            "risque": CLEAN["risk"],
+            "âge": CLEAN["age"],
+            "coût": CLEAN["cost"],
+            "admission": pd.date_range("2020-01-01", periods=N).strftime("%d/%m/%Y"),
+        }
+    )
+    frame.to_csv(path, sep=";", decimal=",", index=False, na_rep="ND")
+
+
+FRENCH = {
+    "columns": {
+        "died": "décès", "sex": "sexe", "risk": "risque", "age": "âge", "cost": "coût"
+    },
+    "values": {"died": {"oui": "yes", "non": "no"}},
+    "na_values": ["ND"],
+}  # fmt: skip
+
+
+def write_excel(path: Path) -> None:
+    """Write a book with numbers, text and codes in one column, and decimal commas in text."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(["died", "sex", "risk", "age", "cost"])
+    for k, row in enumerate(CLEAN.itertuples()):
+        risk = "unknown" if np.isnan(row.risk) else row.risk
+        age: Any = 999 if np.isnan(row.age) else int(row.age)
+        cost: Any = repr(row.cost).replace(".", ",") if k % 2 else row.cost
+        sheet.append([int(row.died == "yes"), row.sex, risk, age, cost])
+    book.save(path)
+
+
+EXCEL = {
+    "values": {"died": {"1": "yes", "0": "no"}},
+    "na_values": {"risk": ["unknown"], "age": [999]},
+}
+QUESTIONS = {"auc": ["risk"], "gini-index": ["cost"], "kendall-tau": ["age", "risk"]}
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> gosta.datasets.Data:
+    CLEAN.to_csv(tmp_path / "clean.csv", index=False)
+    return load(tmp_path / "clean.csv")
+
+
+def assert_same(found: gosta.datasets.Data, clean: gosta.datasets.Data) -> None:
+    for name in clean.columns:
+        assert found.columns[name].dtype == clean.columns[name].dtype, name
+        assert found.columns[name].tobytes() == clean.columns[name].tobytes() or (
+            found.columns[name].tolist() == clean.columns[name].tolist()
+        ), name
+    for statistic, columns in QUESTIONS.items():
+        values = [
+            gosta.exact(one, statistic, columns=columns, label="died", drop_missing=True)
+            for one in (found, clean)
+        ]
+        assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("plain_bytes", [1 << 20, 0])
+def test_german_file(
+    clean: Any, tmp_path: Path, plain_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gosta.datasets.files.MAX_PLAIN_BYTES", plain_bytes)  # Arrow reads it, too
+    write_german(tmp_path / "german.csv")
+    found = load(tmp_path / "german.csv", decimal=",", encoding="cp1252", harmonise=GERMAN)
+    assert_same(found, clean)
+
+
+@pytest.mark.parametrize("plain_bytes", [1 << 20, 0])
+def test_french_file(
+    clean: Any, tmp_path: Path, plain_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gosta.datasets.files.MAX_PLAIN_BYTES", plain_bytes)
+    write_french(tmp_path / "french.csv")
+    found = load(tmp_path / "french.csv", decimal=",", harmonise=FRENCH)
+    assert_same(found, clean)
+
+
+def test_excel_file(clean: Any, tmp_path: Path) -> None:
+    write_excel(tmp_path / "sheet.xlsx")
+    assert_same(load(tmp_path / "sheet.xlsx", decimal=",", harmonise=EXCEL), clean)
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(0, 6), st.integers(-3, 3))
+def test_numbers_in_another_unit_are_those_of_a_file_in_that_unit(
+    digits: int, places: int, shift: int
+) -> None:
+    number, factor = float(f"{digits}e-{places}"), float(f"1e{shift}")
+    rules = Harmonisation(scale={"x": factor})
+    assert rules.apply({"x": np.array([number])}, "x.csv")["x"].tolist() == [
+        float(f"{digits}e{shift - places}")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"columns": {"died": "tot"}}, "unknown column of .*x.csv 'tot'; there are: a, b"),
+        ({"columns": {"b": "a"}}, "has a column 'b' already, so that 'a' cannot have this name"),
+        ({"values": {"died": {"1": "yes"}}}, "unknown column of .*x.csv 'died'"),
+        ({"na_values": {"c": [1]}}, "unknown column of .*x.csv 'c'"),
+        ({"scale": {"a": 0}}, "scale of 'a' = 0.0 must be a number other than 0"),
+        ({"colums": {}}, "harmonise: Object contains unknown field `colums`; give columns, values"),
+        ({"scale": {"b": 1}}, r"numbers in 'J.' \(2 cells\) and 'M.' \(1 cells\); write all in"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, rules: dict[str, Any], message: str) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,3 J.\n2,4 J.\n3,5 M.\n")
+    with pytest.raises(gosta.InputError, match=message):
+        load(tmp_path / "x.csv", harmonise=rules)
+
+
+def test_names_can_be_swapped_and_values_recoded(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,x\n2,y\n9,z\n")
+    rules = {"columns": {"a": "b", "b": "a"}, "values": {"b": {"2": 7, "9": ""}}}
+    found = load(tmp_path / "x.csv", harmonise=rules).columns
+    assert list(found) == ["b", "a"]
+    np.testing.assert_array_equal(found["b"], [1, 7, np.nan])
+    assert found["a"].tolist() == ["x", "y", "z"]
+
+
+def test_dates_and_columns_without_codes_stay_as_they_are(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=3), "n": [1, 2, 3]})
+    frame.to_parquet(tmp_path / "x.parquet")
+    found = load(tmp_path / "x.parquet", harmonise={"na_values": ["k.A.", -9]}).columns
+    assert found["day"].dtype.kind == "M"
+    assert found["n"].dtype == np.int64
+
+
+def test_options_of_the_command_line(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    write_german(tmp_path / "german.csv")
+    CLEAN.to_csv(tmp_path / "clean.csv", index=False)
+    run = command(capsys, monkeypatch)
+    question = ["-s", "auc", "--label", "died", "--score", "risk", "--drop-missing", "--json"]
+    options = [
+        "--decimal",
+        ",",
+        "--encoding",
+        "cp1252",
+        "--column",
+        "died=verstorben",
+        "--column",
+        "risk=Risiko",
+    ]
+    options += ["--value", "died:ja=yes,nein=no", "--scale", "risk=0.01", "--na-values", "k.A."]
+    options += ["--na-values", "Alter:-9"]
+    found, clean = (
+        json.loads(run("exact", tmp_path / name, *question, *given)[1])
+        for name, given in (("german.csv", options), ("clean.csv", []))
+    )
+    assert found["value"] == clean["value"]
+    for option, message in {
+        "--column=died": "column = 'died' must be written as in died=verstorben",
+        "--value=ja=yes": "value = 'ja=yes' must be COLUMN:VALUE=MEANING, such as died:ja=yes",
+        "--scale=risk=%": "scale = 'risk=%' must be COLUMN=FACTOR, such as risk=0.01",
+    }.items():
+        code, _, err = run("exact", tmp_path / "german.csv", option)
+        assert (code, err.count("\n")) == (2, 1)
+        assert message in err
+
+
+def test_rules_survive_in_node_toml(tmp_path: Path) -> None:
+    rules = as_harmonisation(GERMAN)
+    node = NodeSettings("a", "", data="german.csv", decimal=",", encoding="cp1252", harmonise=rules)
+    task = Task("0123456789abcdef", "auc", columns=("risk",), label="died", drop_missing=True)
+    write(tmp_path / NODE_FILE, NodeConfig(task, node, {}))
+    text = (tmp_path / NODE_FILE).read_text()
+    assert '\n[node.harmonise.columns]\ndied = "verstorben"\n' in text
+    assert '\n[node.harmonise.values.died]\nja = "yes"\n' in text
+    assert read_node(tmp_path / NODE_FILE).node == node
+    head, _, tail = text.partition("[node.harmonise.columns]")
+    by_hand = head.replace("[node]\n", '[node]\nharmonise.na_values = ["k.A.", -9]\n')
+    (tmp_path / NODE_FILE).write_text(by_hand + "[neighbours]" + tail.partition("[neighbours]")[2])
+    assert read_node(tmp_path / NODE_FILE).node.harmonise.missing("x") == {"k.A.", -9.0}
