@@ -215,7 +215,8 @@ def test_all_rows_or_a_class_missing(name: str) -> None:
         "ranks",
     }
     single.add("hodges-lehmann")
-    count = 1 if name in single else 3 if name == "concordance-index" else 2
+    several = {"concordance-index": 3, "concordance-difference": 4}
+    count = 1 if name in single else several.get(name, 2)
     x, label = np.ones((4, count)), [0, 1, 0, 1]
     x[:, 0] = np.nan
     assert_rejected(

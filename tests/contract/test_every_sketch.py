@@ -22,6 +22,8 @@ every = pytest.mark.parametrize("name", SKETCHES)
 # the bracket holds with high probability
 RANDOM = {"mean-pairwise-distance", "energy-distance", "mmd"}
 OPTIONS: dict[str, dict[str, Any]] = {"mmd": {"bandwidth": 1.5}}
+# Those whose scores are predicted risks.
+RISKS = {name for name, made in SKETCHES.items() if "risk" in made.encode.__name__}
 RANGES = {
     "first": (0.0, 4.0),
     "second": (-1.0, 3.0),
@@ -47,7 +49,7 @@ def column(rng: np.random.Generator, n: int) -> Floats:
     return rng.gamma(2, 1, n) if kind == 4 else 4 * rng.random(n)
 
 
-def make_data(seed: int, n: int | None = None) -> Data:
+def make_data(seed: int, n: int | None = None, name: str = "") -> Data:
     rng = np.random.default_rng([9, seed])
     n = n or int(rng.choice([2, 3, 5, 12, 40, 90]))
     first, second = column(rng, n), column(rng, n)
@@ -57,6 +59,9 @@ def make_data(seed: int, n: int | None = None) -> Data:
     label[:2] = 0, 1
     columns = {"first": first, "second": second - 1, "label": label, "event": rng.integers(0, 2, n)}
     columns |= {"value": first, "time": second, "score": first - 2 + label * (seed % 2)}
+    if name in RISKS:
+        scores = ("first", "second", "score")
+        columns |= {score: np.clip(columns[score] / 4, 0.0, 1.0) for score in scores}
     return Data(
         "rows", columns, label="label", score="score", features=("first", "second"), is_partial=True
     )
@@ -127,7 +132,7 @@ def test_features(name: str) -> None:
     layout = layout_of(name)
     sketch = layout.sketches[0]
     for seed in range(20):
-        x = layout.encode(make_data(seed))
+        x = layout.encode(make_data(seed, name=name))
         positions, values = sketch.features(x)
         assert positions.shape == values.shape == (len(x), sketch.features_per_row)
         assert positions.min() >= 0
@@ -152,7 +157,7 @@ def test_replacing_a_row_also_by_none_changes_the_sums_by_no_more_than_is_said(n
     for seed in range(20):
         sums = [
             np.asarray(layout.sums(row[None]) / 2.0**BITS)
-            for row in layout.encode(make_data(seed, 12))
+            for row in layout.encode(make_data(seed, 12, name))
         ]
         changes = [first - second for first in sums for second in [*sums, 0 * first]]
         assert max(change @ change for change in changes) <= layout.squared_change + 1e-9
@@ -204,7 +209,7 @@ def test_the_value_is_in_the_bracket(name: str, min_cell: int) -> None:
     """
     missed = checked = 0
     for seed in range(100):
-        data = make_data(seed)
+        data = make_data(seed, name=name)
         layout = layout_of(name, bins=[1, 2, 8, 40][seed % 4])
         value = exact_value(layout, data)
         if min_cell:
@@ -243,7 +248,7 @@ def test_the_value_is_in_the_bracket(name: str, min_cell: int) -> None:
 def test_rounding_with_few_digits_is_part_of_the_bracket(name: str) -> None:
     for bits in (4, 9):
         for seed in range(8):
-            data = make_data(seed, 60)
+            data = make_data(seed, 60, name)
             layout = layout_of(name)
             value = exact_value(layout, data)
             totals = layout.sums(layout.encode(data), bits) / 2.0**bits
@@ -256,7 +261,7 @@ def test_rounding_with_few_digits_is_part_of_the_bracket(name: str) -> None:
 
 @every
 def test_more_bins_narrow_the_bracket(name: str) -> None:
-    data = make_data(4, 800)
+    data = make_data(4, 800, name)
     widths = []
     for bins in (4, 60):
         layout = layout_of(name, bins)
@@ -271,7 +276,7 @@ def test_more_bins_narrow_the_bracket(name: str) -> None:
 @every
 def test_gradient_is_that_of_differences(name: str) -> None:
     layout = layout_of(name, 12)
-    sketch, totals = layout.sketches[0], totals_of(layout, make_data(47, 400))
+    sketch, totals = layout.sketches[0], totals_of(layout, make_data(47, 400, name))
     gradient = sketch.gradient(totals)
     if gradient is None:
         return
@@ -295,6 +300,8 @@ def test_standard_error_is_that_of_the_jackknife(name: str) -> None:
         "score": rng.random(600) + 0.3 * label,
     }
     columns["value"] = columns["first"]
+    if name in RISKS:
+        columns |= {"first": columns["first"] / 4, "second": (columns["second"] + 1) / 4}
     data = Data("rows", columns, label="label", score="score", features=("first", "second"))
     layout = layout_of(name, 40)
     (result,) = layout.results(totals_of(layout, data), level=0.9)
@@ -319,7 +326,7 @@ def test_standard_error_is_that_of_the_jackknife(name: str) -> None:
 @every
 def test_noise_gives_a_sensible_value_or_none(name: str) -> None:
     layout = layout_of(name, 12)
-    totals, rng = totals_of(layout, make_data(47, 400)), np.random.default_rng(1)
+    totals, rng = totals_of(layout, make_data(47, 400, name)), np.random.default_rng(1)
     low, high = SKETCHES[name].bounds
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -352,7 +359,7 @@ def test_noise_gives_a_sensible_value_or_none(name: str) -> None:
 def test_the_value_without_noise_is_within_low_and_high_with_noise(name: str) -> None:
     """Of 30 draws in all but 6: with the promised 95 % each, that fails for one seed in 3000."""
     layout = layout_of(name, 16)
-    totals, rng = totals_of(layout, make_data(47, 1500)), np.random.default_rng(3)
+    totals, rng = totals_of(layout, make_data(47, 1500, name)), np.random.default_rng(3)
     (plain,) = layout.results(totals)
     misses = 0.0
     for _ in range(30):

@@ -30,7 +30,8 @@ NAMES = {
     "mann-whitney",
     "within-cluster-scatter", "energy-distance", "mmd", "concordance-index", "spearman-rho",
     "distance-correlation", "mean-pairwise-distance", "squared-scatter",
-    "auc-difference", "somers-d", "goodman-kruskal-gamma", "partial-auc", "multiclass-auc",
+    "auc-difference", "concordance-difference", "somers-d", "goodman-kruskal-gamma",
+    "partial-auc", "multiclass-auc",
     "trimmed-mean", "winsorised-mean", "theil-sen", "hodges-lehmann", "hodges-lehmann-shift",
     "ranks",
     "mann-whitney-z", "kendall-z",
@@ -144,6 +145,7 @@ def test_standard_error_is_that_of_the_jackknife(statistic: Statistic) -> None:
     error = np.sqrt(sum((len(p) - 1) / len(p) * ((p - p.mean()) ** 2).sum() for p in parts))
     ratios = {
         "concordance-index",
+        "concordance-difference",
         "gini-index",
         "energy-distance",
         "mmd",

@@ -194,7 +194,7 @@ def _of_measure(
         options=options,
         weights=data.weights,
         assumed=assumed | left_out,
-        warnings=warnings,
+        warnings=(*warnings, *filter(None, [measure.caution])),
     )
     if data.by is None:
         return pooled

@@ -51,7 +51,8 @@ class Measure:
     axes: tuple[str, str] | None = None  # of a curve: names of its horizontal and vertical axis
     no_interval: str = ""  # why there is none
     no_weights: str = ""  # why rows cannot have weights
-    has_reference: bool = True  # whether the value can be compared between groups and with 0
+    caution: str = ""  # what whoever reads the value should know, one sentence
+    null: float | None = None  # value that p-values are for, such as 0 of a difference
 
     @property
     def options(self) -> dict[str, Any]:

@@ -56,7 +56,11 @@ def estimate(
         return result
     low, high, errors = ends(measure, found, x, weights, options, level)
     return result._replace(
-        low=_plain(low), high=_plain(high), standard_error=_plain(errors), level=level
+        low=_plain(low),
+        high=_plain(high),
+        standard_error=_plain(errors),
+        level=level,
+        null=measure.null,
     )
 
 

@@ -11,6 +11,7 @@ from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
     association,
     ranking,
     survival,
+    two_models,
     random_features,
 )
 from gosta.sketches.definition import SKETCHES, Axis, Features, Result, Sketch

@@ -36,6 +36,9 @@ ORDERED_BY_POSITIVE = (
         "hodges-lehmann-shift",
         "partial-auc",
         "roc-curve",
+        "brier-difference",
+        "integrated-discrimination",
+        "net-reclassification",
     ),
 )
 # Those that are 1/2 for a score that says nothing.

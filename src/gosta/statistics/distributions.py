@@ -5,7 +5,7 @@ They are written here so that the base install needs no scipy.
 
 from __future__ import annotations
 
-from math import erfc, exp, inf, isinf, lgamma, log, log1p, pi, sqrt
+from math import erfc, exp, inf, isinf, lgamma, log, log1p, nan, pi, sqrt
 from statistics import NormalDist
 
 # Of freedom: from here on Hill's expansion (1970) has all digits, and the continued fraction loses
@@ -27,6 +27,15 @@ def student_p(t: float, freedom: float) -> float:
         z = sqrt((freedom - 0.5) * log1p(t * t / freedom))
         return erfc((z + (z**3 + 3 * z) / (48 * (freedom - 0.5) ** 2)) / sqrt(2))
     return _beta_share(freedom / (freedom + t * t), t * t / (freedom + t * t), freedom / 2, 0.5)
+
+
+def difference_p(gap: float, error: float, freedom: float = inf) -> float:
+    """Return the two-sided p-value of a difference by its standard error; NaN if that is 0.
+
+    >>> round(difference_p(0.1, 0.05), 4), difference_p(0.0, 0.0)
+    (0.0455, nan)
+    """
+    return student_p(gap / error, freedom) if 0 < error < inf else nan
 
 
 def student_tails(t: float, freedom: float) -> tuple[float, float]:

@@ -90,6 +90,12 @@ def two_scores(data: Data, positive: Any = None) -> Floats:
     return x
 
 
+def two_risks(data: Data, positive: Any = None) -> Floats:
+    """Encode a row as two predicted risks, from 0 to 1, and its class, +1 or −1."""
+    names = data.features if data.has_selected_columns else ("first", "second")
+    return _with_risks(two_scores(data, positive), names, 0)
+
+
 def highest_negatives(data: Data, positive: Any = None, max_fpr: float = 0.1) -> Floats:
     """Encode a row as its score, its class, +1 or −1, and whether it is a highest negative row.
 
@@ -294,6 +300,11 @@ def survival(data: Data) -> Floats:
     return _with_events(_complete(data, data.columns_for("time", "event", "score")))
 
 
+def survival_of_two(data: Data) -> Floats:
+    """Encode a row as in `survival`, with two risk scores."""
+    return _with_events(_complete(data, data.columns_for("time", "event", "first", "second")))
+
+
 def survival_risk(data: Data) -> Floats:
     """Encode a row as a time, 1 for an event then or 0, and its predicted risk of an event."""
     return _with_risks(survival(data), ["score"])
@@ -307,14 +318,15 @@ def survival_risks(data: Data) -> Floats:
     return _with_risks(x, data.features[2:])
 
 
-def _with_risks(x: Floats, names: Sequence[str]) -> Floats:
-    """Return rows whose numbers after the second are shares; otherwise an error that names one."""
-    beyond = (x[:, 2:] < 0) | (x[:, 2:] > 1)
+def _with_risks(x: Floats, names: Sequence[str], first: int = 2) -> Floats:
+    """Return rows whose numbers from this place on are shares; else an error that names one."""
+    risks = x[:, first : first + len(names)]
+    beyond = (risks < 0) | (risks > 1)
     if beyond.any():
         row, column = np.argwhere(beyond)[0]
         raise DataError(
             f"the predicted risk {names[column]} must lie from 0 to 1, row {row + 1} has "
-            f"{x[row, 2 + column]:g}",
+            f"{risks[row, column]:g}",
             remedy="divide per cent by 100",
         )
     return x

@@ -6,7 +6,7 @@ It is shown as text, as plain values for JSON, and as a table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite, isnan, nan
+from math import inf, isfinite, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import is_installed
 from gosta.statistics import assumptions
 from gosta.statistics.definition import Normalisation
+from gosta.statistics.distributions import difference_p
 from gosta.statistics.heterogeneity import Heterogeneity
 from gosta.views import html, numbers, terminal
 
@@ -70,6 +71,8 @@ class Estimate(NamedTuple):
     heterogeneity: Heterogeneity | None = None  # how much the groups differ beyond chance
     at: Any = None  # of a curve: places of its values on the horizontal axis
     axes: tuple[str, str] | None = None  # of a curve: names of its horizontal and vertical axis
+    degrees: float = inf  # of freedom of the standard error, by which the p-value is found
+    null: float | None = None  # the value that the p-value is for; None: there is none
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""
@@ -108,9 +111,26 @@ class Estimate(NamedTuple):
             name = f"{numbers.percent(self.level, 'g')} interval"
             rows[name] = numbers.interval(self.low, self.high)
             rows["standard error"] = numbers.number(self.standard_error, 3)
+        if self.p_value is not None:
+            rows["p-value"] = ", ".join(map(numbers.p_value, np.ravel(self.p_value).tolist()))
         if self.bracket is not None:
             rows["bracket"] = numbers.interval(*self.bracket)
         return html.table(rows.items(), caption="Estimate")
+
+    @property
+    def p_value(self) -> Any:
+        """The two-sided p-value, or p-values, by the standard error.
+
+        None where there is no value to compare with: only differences have one, which is 0.
+        """
+        if self.null is None or self.value is None or self.level is None:
+            return None
+        values, errors = (np.ravel(one).tolist() for one in (self.value, self.standard_error))
+        found = [
+            difference_p(value - self.null, error, self.degrees)
+            for value, error in zip(values, errors, strict=True)
+        ]
+        return found[0] if np.ndim(self.value) == 0 else np.array(found)
 
     @property
     def plain_value(self) -> Any:
@@ -177,6 +197,8 @@ class Estimate(NamedTuple):
             ends = {"low": self.low, "high": self.high, "standard_error": self.standard_error}
             record["interval"] = {name: _finite(value) for name, value in ends.items()}
             record["interval"]["level"] = self.level if self.covers == POPULATION else None
+        if self.p_value is not None:
+            record["p_value"] = _finite(self.p_value)
         return record
 
     @property
@@ -194,6 +216,7 @@ class Estimate(NamedTuple):
             "low": _finite(self.low) if has_interval else None,
             "high": _finite(self.high) if has_interval else None,
             "standard_error": _finite(error) if has_interval else None,
+            "p_value": None if self.p_value is None else _finite(self.p_value),
             "reason": self._reason_and_remedy,
         }
 
@@ -222,6 +245,8 @@ class Estimate(NamedTuple):
             what = f"{numbers.percent(self.level, 'g')} interval"
             what += f" for {self.covers}" * (self.covers != POPULATION)
             error = f", standard error {numbers.number(self.standard_error, 3)}"
+            if self.p_value is not None:
+                error += f", p = {numbers.p_value(self.p_value)}"
             ends = numbers.interval(self.low, self.high)
             lines.append(f"  {ends} ({what}){error * (not isnan(self.standard_error))}")
         seconds = "" if self.seconds is None else f"{self.seconds:.2g} s"

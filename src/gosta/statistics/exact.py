@@ -138,7 +138,7 @@ def _value(
     low, high = interval_ends(statistic.scale, statistic.bounds, np.array([centre]), spread, level)
     if np.isnan([low, high]).any():
         raise NumericalError(f"{statistic.name} has no interval here: {ALIKE}")
-    return Estimate(value, float(low[0]), float(high[0]), error, level)
+    return Estimate(value, float(low[0]), float(high[0]), error, level, null=statistic.null)
 
 
 def _sampled_value(

@@ -53,6 +53,7 @@ def auc(x: Observation, y: Observation) -> tuple[float, float]:
     bounds=(-1.0, 1.0),
     mean_ranges=((0.0, 2.0),) * 3,
     is_row=encode.has_sign,
+    null=0.0,
 )
 def auc_difference(x: Observation, y: Observation) -> tuple[float, float, float]:
     """AUC of a first score less that of a second, of the same rows."""
@@ -149,6 +150,27 @@ def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
     else:
         return 0.0, 0.0
     return 1.0 * (gap > 0.0) + 0.5 * (gap == 0.0), 1.0
+
+
+@statistic(
+    encode=encode.survival_of_two,
+    final=lambda m: (m[0] - m[1]) / m[2],
+    bounds=(-1.0, 1.0),
+    mean_ranges=((0.0, 1.0),) * 3,
+    is_row=encode.has_event,
+    comparable=2,
+    null=0.0,
+)
+def concordance_difference(x: Observation, y: Observation) -> tuple[float, float, float]:
+    """Concordance index of a first score less that of a second, of the same rows."""
+    if precedes(x, y):
+        gap, other_gap = x[2] - y[2], x[3] - y[3]
+    elif precedes(y, x):
+        gap, other_gap = y[2] - x[2], y[3] - x[3]
+    else:
+        return 0.0, 0.0, 0.0
+    won = 1.0 * (gap > 0.0) + 0.5 * (gap == 0.0)
+    return won, 1.0 * (other_gap > 0.0) + 0.5 * (other_gap == 0.0), 1.0
 
 
 def _in_errors(gap: float, variance: float, largest: float) -> Any:

@@ -1,0 +1,302 @@
+"""Sketches of two models on the same rows: the value of a first score less that of a second.
+
+A difference of two AUCs is known as well as both of them: the bracket follows from the counts of
+each score's bins, since rows that share a bin of one score can have any order in it, whatever the
+other says. How both vary together, for the standard error, follows from counts in a coarser table
+of both scores.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from gosta.measures.definition import numbers_of
+from gosta.measures.two_models import PARTS, risk_classes, squared_gaps
+from gosta.runtime.arrays import Floats, Integers
+from gosta.sketches.bins import Counts
+from gosta.sketches.definition import Axis, Features, Result, Sketch, single, sketch, undefined
+from gosta.sketches.ranking import Auc
+from gosta.sketches.survival import ConcordanceIndex
+from gosta.statistics import encode
+
+FLOAT_ERROR = 1e-15  # of a share: more than is lost to the rounding of floats
+
+
+class Difference(Sketch):
+    """The sums: those of the first score, those of the second, then counts in a table of both.
+
+    Both sums are tables whose last axis is the score; the last table has coarser bins.
+    """
+
+    of_one: ClassVar[type[Counts]]  # the sketch of one score
+    shared: ClassVar[int] = 0  # columns before both scores
+    most_bins: ClassVar[int] = 16  # of the table of both scores, in each column
+    features_per_row = 3
+    are_counts = True
+    bounds = (-1.0, 1.0)
+
+    def prepare(self) -> None:
+        before, scores = self.axes[: self.shared], self.axes[self.shared :]
+        self.parts = [self.of_one([*before, score], self.classes) for score in scores]
+        first, second = (self._coarse(part) for part in self.parts)
+        self.joint_shape = *first, second[-1]
+        self.ends = np.cumsum([part.size for part in self.parts])
+        self.size = int(self.ends[-1] + np.prod(self.joint_shape))
+
+    def _coarse(self, part: Counts) -> tuple[int, ...]:
+        return tuple(min(bins, self.most_bins) for bins in part.shape)
+
+    def _coarse_places(self, part: Counts, cells: Integers) -> list[Integers]:
+        """Return for each axis of a part's table the coarser bins in which its cells are."""
+        places = zip(np.unravel_index(cells, part.shape), part.shape, strict=True)
+        coarse = zip(places, self._coarse(part), strict=True)
+        return [place * fewer // bins for (place, bins), fewer in coarse]
+
+    def features(self, x: Floats) -> Features:
+        """Count a row in the cells of each score, and in the cell of both."""
+        kept = [k for k in range(x.shape[1]) if not self.shared <= k < self.shared + 2]
+        cells = []
+        for k, part in enumerate(self.parts):
+            own = np.insert(kept, self.shared, self.shared + k)
+            cells.append(part.cells(x[:, own]))
+        first, second = map(self._coarse_places, self.parts, cells)
+        joint = np.ravel_multi_index((*first, second[-1]), self.joint_shape)
+        positions = [cells[0], cells[1] + self.ends[0], joint + self.ends[1]]
+        return Features(np.column_stack(positions), np.ones((len(x), 3)))
+
+    def _split(self, totals: Floats) -> list[Floats]:
+        """Return the totals of both scores, and those of the table of both."""
+        return np.split(totals, self.ends)
+
+    def count(self, totals: Floats) -> float:
+        """Return the rows that the first score counts."""
+        return self.parts[0].count(self._split(totals)[0])
+
+    def groups_of(self, totals: Floats) -> Floats:
+        """Return the rows of each group that the first score counts."""
+        return self.parts[0].groups_of(self._split(totals)[0])
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Subtract values, and opposite ends of brackets."""
+        own = zip(self.parts, self._split(totals), strict=False)
+        first, second = (part.result(sums, rounding) for part, sums in own)
+        ends = (first.value - second.value, first.low - second.high, first.high - second.low)
+        return single(*(float(end[0]) for end in ends))
+
+    def gradient(self, totals: Floats) -> Floats | None:
+        """Return the derivatives of both values; the table of both does not change them."""
+        own = zip(self.parts, self._split(totals), strict=False)
+        slopes = [part.gradient(sums) for part, sums in own]
+        if slopes[0] is None or slopes[1] is None:
+            return None
+        return np.concatenate([slopes[0], -slopes[1], np.zeros(self.size - self.ends[1])])
+
+    def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
+        """Return the variances of both values less twice their covariance, of the table of both.
+
+        Within coarser bins both scores count as independent, so the covariance is rather too small.
+        """
+        sums, slopes = self._split(totals), self._split(gradient)
+        variances, squares, means = [], [], []
+        for part, counts, slope in zip(self.parts, sums, slopes, strict=False):
+            variances.append(max(part.sampling_variance(counts, slope), 0.0))
+            squares.append(max(float(counts @ slope**2), 0.0))
+            means.append(self._coarse_means(part, np.maximum(counts, 0.0), slope))
+        joint = sums[2].reshape(self.joint_shape)
+        # The second slopes have the opposite sign.
+        product = -float((joint * means[0][..., :, None] * means[1][..., None, :]).sum())
+        scale = np.sqrt(squares[0] * squares[1])
+        correlation = np.clip(product / scale, -1.0, 1.0) if scale > 0 else 0.0
+        return float(sum(variances) - 2 * correlation * np.sqrt(variances[0] * variances[1]))
+
+    def _coarse_means(self, part: Counts, counts: Floats, slope: Floats) -> Floats:
+        """Return the mean slope of the rows in each cell of coarser bins."""
+        shape = self._coarse(part)
+        places = self._coarse_places(part, np.arange(part.size))
+        cells = np.ravel_multi_index(tuple(places), shape)
+        rows, total = (np.bincount(cells, by, np.prod(shape)) for by in (counts, counts * slope))
+        return (total / np.maximum(rows, 1e-9)).reshape(shape)
+
+    def degrees(self, totals: Floats, gradient: Floats) -> float:
+        """Return the smaller of both values' degrees of freedom."""
+        own = zip(self.parts, self._split(totals), self._split(gradient), strict=False)
+        return min(part.degrees(sums, slope) for part, sums, slope in own)
+
+
+@sketch("auc-difference")
+class AucDifference(Difference):
+    """AUC of a first score less that of a second, from counts of both classes in bins of each."""
+
+    encode = staticmethod(encode.two_scores)
+    roles = ("first", "second")
+    has_classes = True
+    of_one = Auc
+
+
+@sketch("concordance-difference")
+class ConcordanceDifference(Difference):
+    """Concordance index of a first score less that of a second, from counts in bins of time and of
+    each.
+    """
+
+    encode = staticmethod(encode.survival_of_two)
+    roles = ("time", "event", "first", "second")
+    of_one = ConcordanceIndex
+    shared = 2
+    most_bins = 8
+
+
+class TwoRisks(Sketch):
+    """The sums, of each class: rows, and sums of two numbers of a row and of their squares.
+
+    The numbers are the first risk less the second, and the squared error by the first less that by
+    the second; both are scaled from 0 to 1.
+    """
+
+    encode = staticmethod(encode.two_risks)
+    sums = "two risks"
+    roles = ("first", "second")
+    has_classes = True
+    is_binned = False
+    finds_edges = False
+    number: ClassVar[int]  # which of the two
+
+    def prepare(self) -> None:
+        self.features_per_row = 5
+        self.size = 10
+
+    def features(self, x: Floats) -> Features:
+        """Return the count, both numbers, and both squares, at the places of the class."""
+        scaled = (np.column_stack([x[:, 0] - x[:, 1], squared_gaps(x)]) + 1) / 2
+        values = np.column_stack([np.ones(len(x)), scaled, scaled**2])
+        first = 5 * (x[:, 2] < 0).astype(np.int64)
+        return Features(first[:, None] + np.arange(5), values)
+
+    def count(self, totals: Floats) -> float:
+        return float(self.groups_of(totals).sum())
+
+    def groups_of(self, totals: Floats) -> Floats:
+        """Return the rows of each class."""
+        return totals.reshape(2, 5)[:, 0]
+
+    def moments(self, totals: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return rows, sums and sums of squares of the number, of each class."""
+        table = totals.reshape(2, 5)
+        return table[:, 0], table[:, 1 + self.number], table[:, 3 + self.number]
+
+    def placed(self, by_rows: Floats, by_sums: Floats) -> Floats:
+        """Return derivatives by all totals from those by the rows and the sums of each class."""
+        table = np.zeros((2, 5))
+        table[:, 0] = by_rows
+        table[:, 1 + self.number] = by_sums
+        return table.ravel()
+
+
+@sketch("brier-difference")
+class BrierDifference(TwoRisks):
+    """Brier score of a first predicted risk less that of a second, from the sum of differences."""
+
+    number = 1
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Return the mean difference, which is off by what a row is."""
+        rows, sums, _ = (part.sum() for part in self.moments(totals))
+        if rows < 0.5:
+            return undefined()
+        value, room = 2 * sums / rows - 1, 2 * rounding + FLOAT_ERROR
+        return single(value, value - room, value + room)
+
+    def gradient(self, totals: Floats) -> Floats | None:
+        rows, sums, _ = (part.sum() for part in self.moments(totals))
+        return self.placed(np.full(2, -2 * sums / rows**2), np.full(2, 2 / rows))
+
+    def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
+        rows, sums, squares = (part.sum() for part in self.moments(totals))
+        return float(4 * (squares / rows - (sums / rows) ** 2) / max(rows - 1, 1.0))
+
+
+@sketch("integrated-discrimination")
+class IntegratedDiscrimination(TwoRisks):
+    """Integrated discrimination improvement (IDI), from the sum of both risks' differences in each
+    class.
+    """
+
+    number = 0
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Subtract the mean of negative rows from that of positive ones."""
+        rows, sums, _ = self.moments(totals)
+        if rows.min() < 0.5:
+            return undefined()
+        value, room = float(2 * np.subtract(*(sums / rows))), 4 * rounding + 2 * FLOAT_ERROR
+        return single(value, value - room, value + room)
+
+    def gradient(self, totals: Floats) -> Floats | None:
+        rows, sums, _ = self.moments(totals)
+        signs = np.array([2.0, -2.0])
+        return self.placed(-signs * sums / rows**2, signs / rows)
+
+    def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
+        """Return the sum of the variances of both means."""
+        rows, sums, squares = self.moments(totals)
+        variances = squares / rows - (sums / rows) ** 2
+        return float((4 * variances / np.maximum(rows - 1, 1.0)).sum())
+
+
+@sketch("net-reclassification")
+class NetReclassification(Counts):
+    """Net reclassification improvement (NRI) at `thresholds`, from counts in classes of both risks.
+
+    The sums: first those of positive rows, then those of negative ones; each in class by the first
+    risk × class by the second.
+    """
+
+    roles = ("first", "second")
+    has_classes = True
+    is_binned = False
+    finds_edges = False
+    defaults = {"thresholds": 0.5}  # noqa: RUF012
+
+    def prepare(self) -> None:
+        self.thresholds = numbers_of("thresholds", self.options["thresholds"], (0.0, 1.0))
+        super().prepare()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return *super().key, tuple(self.thresholds.tolist())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return 2, len(self.thresholds) + 1, len(self.thresholds) + 1
+
+    def cells(self, x: Floats) -> Integers:
+        classes = risk_classes(x, self.thresholds)
+        return np.ravel_multi_index((x[:, 2] < 0, *classes.T), self.shape)
+
+    def groups_of(self, totals: Floats) -> Floats:
+        """Return the rows of each class."""
+        return np.asarray(self.table(totals).sum(axis=(1, 2)))
+
+    def moved(self, totals: Floats) -> tuple[Floats, Floats]:
+        """Return of both classes the rows that moved in their direction, and the others."""
+        table = self.table(totals)
+        higher, lower = (np.tril(table, -1).sum(axis=(1, 2)), np.triu(table, 1).sum(axis=(1, 2)))
+        return np.array([higher[0], lower[1]]), np.array([lower[0], higher[1]])
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Return the net shares of both classes, and their sum."""
+        rows, (right, wrong) = self.groups_of(totals), self.moved(totals)
+        if rows.min() < 0.5:
+            return undefined(PARTS)
+        parts = (right - wrong) / rows
+        values = np.array([parts.sum(), *parts])
+        return Result(values, values - FLOAT_ERROR, values + FLOAT_ERROR, labels=PARTS)
+
+    def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Return the standard errors of net shares: of numbers that are 1, −1 or 0."""
+        rows, (right, wrong) = np.maximum(self.groups_of(totals), 1.0), self.moved(totals)
+        shares = (right + wrong) / rows - ((right - wrong) / rows) ** 2
+        variances = np.maximum(shares, 0.0) / np.maximum(rows - 1, 1.0)
+        return np.sqrt([variances.sum(), *variances]), np.array([rows.sum(), *rows])
