@@ -52,7 +52,7 @@ class Measure:
     no_interval: str = ""  # why there is none
     no_weights: str = ""  # why rows cannot have weights
     caution: str = ""  # what whoever reads the value should know, one sentence
-    null: float | None = None  # value that p-values are for, such as 0 of a difference
+    null_value: float | None = None  # value that p-values are for, such as 0 of a difference
 
     @property
     def options(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def estimate(
         high=_plain(high),
         standard_error=_plain(errors),
         level=level,
-        null=measure.null,
+        null_value=measure.null_value,
     )
 
 

@@ -21,7 +21,7 @@ CAUTION = (
 )
 
 
-@measure(encode=encode.two_risks, bounds=(-1.0, 1.0), null=0.0)
+@measure(encode=encode.two_risks, bounds=(-1.0, 1.0), null_value=0.0)
 def brier_difference(x: Floats, weights: Floats) -> Measured:
     """Brier score of a first predicted risk less that of a second, of the same rows: below 0 where
     the first is better.
@@ -31,7 +31,7 @@ def brier_difference(x: Floats, weights: Floats) -> Measured:
     return Measured(value, (gaps - value)[:, None])
 
 
-@measure(encode=encode.two_risks, bounds=(-2.0, 2.0), null=0.0, caution=CAUTION)
+@measure(encode=encode.two_risks, bounds=(-2.0, 2.0), null_value=0.0, caution=CAUTION)
 def integrated_discrimination(x: Floats, weights: Floats) -> Measured:
     """Integrated discrimination improvement (IDI): by how much more the mean risk of positive rows
     exceeds that of negative ones by a first predicted risk than by a second.
@@ -42,7 +42,7 @@ def integrated_discrimination(x: Floats, weights: Floats) -> Measured:
     return Measured(np.array([value - less]), (influence - influence_less)[:, None])
 
 
-@measure(encode=encode.two_risks, bounds=(-2.0, 2.0), null=0.0, caution=CAUTION)
+@measure(encode=encode.two_risks, bounds=(-2.0, 2.0), null_value=0.0, caution=CAUTION)
 def net_reclassification(x: Floats, weights: Floats, thresholds: Any = 0.5) -> Measured:
     """Net reclassification improvement (NRI) at `thresholds`: positive rows that a first predicted
     risk puts higher than a second does less those lower, and negative ones lower less higher.

@@ -138,7 +138,7 @@ class Statistic:
     scale
         Scale on which intervals are symmetric, one of `intervals.SCALES`: "plain", "log",
         "reciprocal", "logit" (between finite bounds), "root", "distance".
-    null
+    null_value
         Value that the p-value of an estimate is for, such as 0 of a difference; None: it has none.
     centre
         Function of the means over all rows and their number that intervals are about, where the
@@ -186,7 +186,7 @@ class Statistic:
     # would change.
     no_interval: str = ""
     scale: str = "plain"
-    null: float | None = None
+    null_value: float | None = None
     centre: Callable[[Means, int], Numbers] | None = None
     comparable: int | None = None
     both_first: int | None = None

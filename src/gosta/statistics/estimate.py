@@ -72,7 +72,7 @@ class Estimate(NamedTuple):
     at: Any = None  # of a curve: places of its values on the horizontal axis
     axes: tuple[str, str] | None = None  # of a curve: names of its horizontal and vertical axis
     degrees: float = inf  # of freedom of the standard error, by which the p-value is found
-    null: float | None = None  # the value that the p-value is for; None: there is none
+    null_value: float | None = None  # the value that the p-value is for; None: there is none
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""
@@ -123,11 +123,11 @@ class Estimate(NamedTuple):
 
         None where there is no value to compare with: only differences have one, which is 0.
         """
-        if self.null is None or self.value is None or self.level is None:
+        if self.null_value is None or self.value is None or self.level is None:
             return None
         values, errors = (np.ravel(one).tolist() for one in (self.value, self.standard_error))
         found = [
-            difference_p(value - self.null, error, self.degrees)
+            difference_p(value - self.null_value, error, self.degrees)
             for value, error in zip(values, errors, strict=True)
         ]
         return found[0] if np.ndim(self.value) == 0 else np.array(found)
@@ -198,7 +198,7 @@ class Estimate(NamedTuple):
             record["interval"] = {name: _finite(value) for name, value in ends.items()}
             record["interval"]["level"] = self.level if self.covers == POPULATION else None
         if self.p_value is not None:
-            record["p_value"] = _finite(self.p_value)
+            record |= {"p_value": _finite(self.p_value), "null_value": self.null_value}
         return record
 
     @property

@@ -138,7 +138,9 @@ def _value(
     low, high = interval_ends(statistic.scale, statistic.bounds, np.array([centre]), spread, level)
     if np.isnan([low, high]).any():
         raise NumericalError(f"{statistic.name} has no interval here: {ALIKE}")
-    return Estimate(value, float(low[0]), float(high[0]), error, level, null=statistic.null)
+    return Estimate(
+        value, float(low[0]), float(high[0]), error, level, null_value=statistic.null_value
+    )
 
 
 def _sampled_value(

@@ -53,7 +53,7 @@ def auc(x: Observation, y: Observation) -> tuple[float, float]:
     bounds=(-1.0, 1.0),
     mean_ranges=((0.0, 2.0),) * 3,
     is_row=encode.has_sign,
-    null=0.0,
+    null_value=0.0,
 )
 def auc_difference(x: Observation, y: Observation) -> tuple[float, float, float]:
     """AUC of a first score less that of a second, of the same rows."""
@@ -159,7 +159,7 @@ def concordance_index(x: Observation, y: Observation) -> tuple[float, float]:
     mean_ranges=((0.0, 1.0),) * 3,
     is_row=encode.has_event,
     comparable=2,
-    null=0.0,
+    null_value=0.0,
 )
 def concordance_difference(x: Observation, y: Observation) -> tuple[float, float, float]:
     """Concordance index of a first score less that of a second, of the same rows."""
