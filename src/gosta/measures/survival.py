@@ -58,7 +58,6 @@ def kaplan_meier(x: Floats, weights: Floats, times: Any = None) -> Measured:
     bounds=(0.0, np.inf),
     axes=("time", "rows at risk"),
     no_interval="it counts rows",
-    has_reference=False,
 )
 def numbers_at_risk(x: Floats, weights: Floats, times: Any = None) -> Measured:
     """Rows at risk: those without an event, and not censored, before a time."""
