@@ -149,5 +149,7 @@ def test_measures_that_can_mislead_say_so() -> None:
 def test_risks_are_from_0_to_1() -> None:
     x = make_rows(0)
     x[4, 1] = 34.0
-    with pytest.raises(DataError, match="the predicted risk old must lie from 0 to 1, row 5 has 34"):
+    with pytest.raises(
+        DataError, match="the predicted risk old must lie from 0 to 1, row 5 has 34"
+    ):
         found_of(x, "brier-difference")
