@@ -16,7 +16,7 @@ from gosta.measures.definition import numbers_of
 from gosta.measures.two_models import PARTS, risk_classes, squared_gaps
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import Counts
-from gosta.sketches.definition import Axis, Features, Result, Sketch, single, sketch, undefined
+from gosta.sketches.definition import Features, Result, Sketch, single, sketch, undefined
 from gosta.sketches.ranking import Auc
 from gosta.sketches.survival import ConcordanceIndex
 from gosta.statistics import encode
