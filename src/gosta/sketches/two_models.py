@@ -82,8 +82,11 @@ class Difference(Sketch):
         """Subtract values, and opposite ends of brackets."""
         own = zip(self.parts, self._split(totals), strict=False)
         first, second = (part.result(sums, rounding) for part, sums in own)
-        ends = (first.value - second.value, first.low - second.high, first.high - second.low)
-        return single(*(float(end[0]) for end in ends))
+        return single(
+            float(first.value[0] - second.value[0]),
+            float(first.low[0] - second.high[0]),
+            float(first.high[0] - second.low[0]),
+        )
 
     def gradient(self, totals: Floats) -> Floats | None:
         """Return the derivatives of both values; the table of both does not change them."""
