@@ -301,8 +301,8 @@ def test_standard_error_is_that_of_the_jackknife(name: str) -> None:
     }
     columns["value"] = columns["first"]
     if name in RISKS:
-        columns["first"] = columns["first"] / 4
-        columns["second"] = (columns["second"] + 1) / 4
+        columns["first"] = np.asarray(columns["first"] / 4)
+        columns["second"] = np.asarray((columns["second"] + 1) / 4)
     data = Data("rows", columns, label="label", score="score", features=("first", "second"))
     layout = layout_of(name, 40)
     (result,) = layout.results(totals_of(layout, data), level=0.9)
