@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import gosta
 from gosta.datasets import load
-from gosta.datasets.harmonise import Harmonisation, as_harmonisation
+from gosta.datasets.harmonise import Harmonisation, as_harmonisation, parse
 from gosta.net.config import NODE_FILE, NodeConfig, NodeSettings, Task, read_node, write
 
 RNG = np.random.default_rng(31)
@@ -251,3 +252,49 @@ def test_rules_survive_in_node_toml(tmp_path: Path) -> None:
     by_hand = head.replace("[node]\n", '[node]\nharmonise.na_values = ["k.A.", -9]\n')
     (tmp_path / NODE_FILE).write_text(by_hand + "[neighbours]" + tail.partition("[neighbours]")[2])
     assert read_node(tmp_path / NODE_FILE).node.harmonise.missing("x") == {"k.A.", -9.0}
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "message"),
+    [
+        (
+            "0,5 0,7 k.A. 1 k.A.",
+            ",",
+            r"column 'x' has 2 cells that are no numbers \('k.A.', first in row 3\); if they stand "
+            r"for missing values: --na-values k.A. \(na_values of harmonise\)",
+        ),
+        ("0,5 0,7 k.A. 1 2", ".", "'k.A.' in row 3 .*; if it stands for a .* --na-values k.A."),
+        ("0,5 0,7 1 2 3", ".", "'0,5' in row 1 where .*; if commas .* say so: --decimal ,"),
+        ("0,5 0.7 1", ".", "'0,5' in row 1 .*, and '0.7' in row 2; write all with one decimal"),
+        ("0,5 0.7 1", ",", "'0.7' in row 2 .*, and '0,5' in row 1; write all with one decimal"),
+        ("0.5 0.7 1", ",", "'0.5' in row 1 where .*; if points .*, leave out --decimal ,$"),
+        ("1.234 7 1", ",", "leave out --decimal ,; if points stand between .*: --scale x=1"),
+        ("12,5% 3% 4%", ",", r"has 3 cells .*'12,5%', .*; for per cent .*: --scale x=0.01 \("),
+        ("12,5% 3% 4%", ".", "for per cent as shares: --decimal , --scale x=0.01"),
+        ("61_J. 65_J.", ".", r"'61 J.', first in row 1\); for the numbers without their unit: -"),
+        ("1.234,5 999 1", ".", "signs between thousands: --decimal , --scale x=1"),
+        ("1,234,567 999 1", ".", "for numbers with signs between thousands: --scale x=1"),
+        ("a b c 1", ".", "has 'a' in row 1 where a number is needed; correct the row or"),
+        ("2020-01-31 1 2", ".", "has the date '2020-01-31' in row 1"),
+    ],
+)
+def test_errors_name_the_real_cause(tmp_path: Path, cells: str, decimal: str, message: str) -> None:
+    lines = cells.replace(" ", "\n").replace("_", " ")
+    (tmp_path / "x.csv").write_text(f"x;y\n{lines}\n".replace("\n", ";0\n").replace("x;y;0", "x;y"))
+    with pytest.raises(gosta.DataError, match=message) as found:
+        load(tmp_path / "x.csv", sep=";", decimal=decimal).to_floats(["x"])
+    # What the message says, said, gives numbers.
+    option = re.search(r"--(scale|na-values) (\S+)", str(found.value))
+    if option:
+        rules = parse(**{option[1].replace("-", "_"): [option[2]]})
+        sign = "," if "--decimal ," in str(found.value) else decimal
+        if "leave out" in str(found.value) or cells.startswith("0,5"):
+            sign = ","
+        data = load(tmp_path / "x.csv", sep=";", decimal=sign, harmonise=rules)
+        assert np.isfinite(data.select(drop_missing=True).to_floats(["x"])).any()
+
+
+def test_points_between_thousands_are_never_read_as_decimals(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("x;y\n1.234;0\n999;0\n", encoding="utf-8")
+    with pytest.raises(gosta.DataError, match=r"'1\.234' in row 1"):
+        gosta.exact(load(tmp_path / "x.csv", decimal=","), "variance", columns=["x"])

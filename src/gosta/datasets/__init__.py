@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from gosta.datasets import files
+from gosta.datasets.cells import mark_decimal_sign
 from gosta.datasets.columns import Columns, as_column, concatenate, from_array, from_arrow, is_arrow
 from gosta.datasets.data import Data
 from gosta.datasets.harmonise import Harmonisation, as_harmonisation
@@ -109,6 +110,8 @@ def load(
         data = entry.make() if path is None else entry.make(Path(path))
     elif _are_paths(source):
         data = _from_files(source, file_format)
+        if decimal != ".":
+            data = dataclasses.replace(data, columns=mark_decimal_sign(data.columns, decimal))
         file_format = files.DEFAULT
     else:
         data = _from_memory(source)

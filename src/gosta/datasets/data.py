@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime as dt
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.datasets import cells
 from gosta.datasets.columns import Columns, as_column, match_key, value_text
-from gosta.errors import DataError, FormatError, InputError, shorten, unknown
+from gosta.errors import DataError, InputError, shorten, unknown
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.views import html
 
-DATE_HINT = "turn them into numbers first, such as days since a fixed day, or select other columns"
-DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}( .*)?")
-EXACT_INTEGERS = 2**53  # below it, floats have all whole numbers
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
@@ -261,16 +257,15 @@ class Data:
         column = self.columns[name]
         if column.dtype.kind in "biuf":
             values = column.astype(np.float64)
-            if column.dtype.kind in "iu" and (large := np.abs(values) >= EXACT_INTEGERS).any():
-                raise _rounded(column[large.argmax()], name, int(large.argmax()) + 1)
+            large = np.abs(values) >= cells.EXACT_INTEGERS
+            if column.dtype.kind in "iu" and large.any():
+                raise cells.rounded(column[large.argmax()], name, int(large.argmax()) + 1)
         elif column.dtype.kind in "OUS":
-            values = np.array(
-                [_number(v, name, row) for row, v in enumerate(column, 1)], dtype=np.float64
-            )
+            values = cells.to_floats(name, column)
         elif column.dtype.kind == "M":
             raise DataError(
                 f"column {name!r} holds dates ({column.dtype}) where numbers are needed",
-                remedy=DATE_HINT,
+                remedy=cells.DATE_HINT,
             )
         else:
             raise DataError(f"column {name!r} holds {column.dtype} values where numbers are needed")
@@ -399,47 +394,6 @@ class Data:
             "negative": others,
             "positive_was_given": positive is not None,
         }
-
-
-def _number(value: Any, column: str, row: int) -> float:
-    if value is None or (isinstance(value, str) and not value):
-        return np.nan
-    with contextlib.suppress(ValueError, OverflowError):
-        if isinstance(value, str | Real | Decimal | np.bool_):
-            number = float(value)
-            if abs(number) < EXACT_INTEGERS or not _is_whole(value):
-                return number
-    if _is_whole(value):
-        raise _rounded(value, column, row)
-    shown = "bytes, not text in UTF-8," if isinstance(value, bytes) else repr(str(value)[:40])
-    remedy = "correct the row or select other columns"
-    if isinstance(value, dt.date | dt.time) or (
-        isinstance(value, str) and DATE.fullmatch(value.strip())
-    ):
-        shown, remedy = f"the date {shown}", DATE_HINT
-    reason = f"column {column!r} has {shown} in row {row} where a number is needed"
-    if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
-        raise FormatError(reason, "if commas are decimal signs, say so:", "decimal", ",")
-    raise DataError(reason, remedy=remedy)
-
-
-def _is_whole(value: object) -> bool:
-    """Return whether a value is written as a whole number."""
-    return isinstance(value, Integral) or (
-        isinstance(value, str) and value.strip().lstrip("+-").isdecimal()
-    )
-
-
-def _rounded(value: object, column: str, row: int) -> DataError:
-    reason = (
-        f"column {column!r} has {str(value)[:40]} in row {row}: floats round whole numbers from "
-        "2^53 on"
-    )
-    remedy = (
-        "subtract one number from the whole column, or give it as floats (9.1e15) if rounding is "
-        "meant"
-    )
-    return DataError(reason, remedy=f"{remedy}, or select other columns")
 
 
 def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
