@@ -20,8 +20,15 @@ from typing import Any
 import numpy as np
 
 from gosta.datasets import files
-from gosta.datasets.cells import mark_decimal_sign
-from gosta.datasets.columns import Columns, as_column, concatenate, from_array, from_arrow, is_arrow
+from gosta.datasets.columns import (
+    Columns,
+    as_column,
+    concatenate,
+    from_array,
+    from_arrow,
+    is_arrow,
+    mark_decimal_sign,
+)
 from gosta.datasets.data import Data
 from gosta.datasets.harmonise import Harmonisation, as_harmonisation
 from gosta.datasets.named import DATASETS

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets.columns import Columns, with_point
 from gosta.errors import DataError, FormatError
 from gosta.runtime.arrays import Floats
 
@@ -32,13 +31,9 @@ KINDS = {
 }
 
 
-def mark_decimal_sign(columns: Columns, decimal: str) -> dict[str, NDArray[Any]]:
-    """Return columns of which those with text know by which decimal sign they were read."""
-    kind = np.dtype(object, metadata={"decimal": decimal})
-    return {
-        name: column.astype(kind) if column.dtype == object else column
-        for name, column in columns.items()
-    }
+def with_point(value: str, decimal: str) -> str:
+    """Return a number as Python writes it; with another decimal sign, a point is none."""
+    return value if decimal == "." else value.replace(".", "?").replace(decimal, ".")
 
 
 def to_floats(name: str, column: NDArray[Any]) -> Floats:

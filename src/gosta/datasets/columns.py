@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.datasets.cells import with_point
 from gosta.errors import DataError, shorten
 from gosta.runtime.extras import require
 
@@ -163,9 +164,13 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def with_point(value: str, decimal: str) -> str:
-    """Return a number as Python writes it; with another decimal sign, a point is none."""
-    return value if decimal == "." else value.replace(".", "?").replace(decimal, ".")
+def mark_decimal_sign(columns: Columns, decimal: str) -> dict[str, NDArray[Any]]:
+    """Return columns of which those with text know by which decimal sign they were read."""
+    kind = np.dtype(object, metadata={"decimal": decimal})
+    return {
+        name: column.astype(kind) if column.dtype == object else column
+        for name, column in columns.items()
+    }
 
 
 def from_arrow(table: Any) -> Columns:

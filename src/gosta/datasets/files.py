@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.datasets.cells import with_point
 from gosta.datasets.columns import (
     MISSING,
     Columns,
@@ -30,7 +31,6 @@ from gosta.datasets.columns import (
     from_cells,
     from_text,
     from_values,
-    with_point,
 )
 from gosta.datasets.harmonise import Harmonisation
 from gosta.errors import DataError, FormatError, InputError, shorten, unknown
