@@ -14,7 +14,7 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, naming, shorten
 from gosta.runtime.arrays import Floats
 from gosta.sketches.bins import AxisCounts, fine_bins, quantile_edges
-from gosta.sketches.definition import Axis, Sketch, find_sketch
+from gosta.sketches.definition import SKETCHES, Axis, Sketch, find_sketch
 from gosta.sketches.layout import Layout, Part
 from gosta.statistics.definition import Options
 from gosta.statistics.references import parse_references
@@ -80,7 +80,8 @@ def make_layout(
 ) -> Layout:
     """Return the layout of one or several statistics, separated by commas.
 
-    Each is NAME or NAME:COLUMN+COLUMN.
+    Each is NAME or NAME:COLUMN+COLUMN. Options are those of all statistics; an option that is
+    called like a statistic holds those of this one alone.
 
     With `data`, all rows in one place, what is not declared (columns, ranges, classes, strata) is
     taken from them.
@@ -95,7 +96,10 @@ def make_layout(
     requests = []
     for reference in parse_references(statistics):
         sketch_class = find_sketch(reference.name)
-        known |= option_names(sketch_class)
+        own_options = all_options.get(reference.name, {})
+        if not isinstance(own_options, Mapping):
+            raise InputError(f"option {reference.name} = {own_options!r} must be its own options")
+        known |= {reference.name, *option_names(sketch_class)}
         chosen = reference.columns or tuple(columns)
         with naming(reference.title):
             requests.append(
@@ -106,16 +110,17 @@ def make_layout(
                     label,
                     score,
                     classes,
-                    all_options,
+                    {**all_options, **own_options},
                     settings,
                     data,
                 )
             )
     for option in all_options:
         if option not in known:
+            names = sorted(known - SKETCHES.keys())
             raise InputError(
                 f"{statistics} has no option {option!r}",
-                remedy=f"options are: {', '.join(sorted(known)) or 'none'}",
+                remedy=f"options are: {', '.join(names) or 'none'}",
             )
     if not classes and data is not None and any(request.has_label for request in requests):
         classes = data.class_codes()[1]

@@ -1,0 +1,273 @@
+"""The file of a study, ``study.toml``: read, checked, and turned into statistics and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from gosta.datasets.dictionary import Column, check_dictionary
+from gosta.errors import InputError, unknown
+from gosta.measures import MEASURES
+from gosta.private.settings import PrivateSettings, check_settings
+from gosta.runtime.settings_file import Key, check_numbers, comments, read_settings, to_toml
+from gosta.sketches import SKETCHES
+from gosta.sketches.layout import Layout
+from gosta.sketches.layout_builder import make_layout, option_names
+from gosta.statistics import STATISTICS
+from gosta.studies.questions import NEEDS, OF_RISKS, QUESTIONS, Answer
+
+STUDY_FILE = "study.toml"
+MAX_STUDY_FILE_BYTES = 1 << 20
+FIX_HINT = "fix the line; 'gosta study init' writes such files"
+# Where a decision curve is read: every twentieth, which are edges of 20, 40, 60 or 80 bins.
+DECISION_THRESHOLDS = tuple(k / 20 for k in range(1, 20))
+DECISIONS = ("net-benefit", "net-benefit-of-all")  # statistics of a decision curve
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Section [study]: the questions, and the columns that play a role in them."""
+
+    questions: Annotated[tuple[str, ...], Key(f"some of: {', '.join(QUESTIONS)}")]
+    title: Annotated[str, Key("of the report")] = "Validation study"
+    label: Annotated[str | None, Key("column of the outcome, a class")] = None
+    scores: Annotated[
+        tuple[str, ...], Key("columns of scores: one, or two models on the same patients")
+    ] = ()
+    time: Annotated[str | None, Key("column of times to an event, or to the end of follow-up")] = (
+        None
+    )
+    event: Annotated[
+        str | None, Key("column that holds 1 if the event was observed then, or 0 if not")
+    ] = None
+    groups: Annotated[
+        tuple[str, ...], Key("columns of classes; there are results for each combination of them")
+    ] = ()
+    table: Annotated[
+        tuple[str, ...], Key("columns that Table 1 describes; without it, all in the dictionary")
+    ] = ()
+    thresholds: Annotated[
+        tuple[float, ...],
+        Key("of scores, for sensitivity, predictive values and reclassification"),
+    ] = ()
+    decision_thresholds: Annotated[tuple[float, ...], Key("of the decision curve")] = (
+        DECISION_THRESHOLDS
+    )
+    times: Annotated[tuple[float, ...], Key("at which survival is told")] = ()
+    horizon: Annotated[
+        float | None, Key("the time before which scores predict an event", 0, excludes_ends=True)
+    ] = None
+    confidence_level: Annotated[float, Key("of the intervals", 0, 1, True, "0.95")] = 0.95
+
+
+class Item(NamedTuple):
+    """One statistic of a study."""
+
+    question: str
+    statistic: str
+    columns: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Return the statistic with its columns, as `gosta exact` takes it."""
+        return f"{self.statistic}:{'+'.join(self.columns)}"
+
+
+class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """Contents of a study.toml."""
+
+    study: Asked
+    columns: dict[str, Column]  # the dictionary
+    privacy: PrivateSettings = PrivateSettings()
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """Return all statistics that answer the questions, each once."""
+        found: dict[str, Item] = {}
+        for question in self.study.questions:
+            for answer in QUESTIONS[question]:
+                for columns in self._columns_of(answer):
+                    item = Item(question, answer.statistic, columns)
+                    if answer.statistic in MEASURES or answer.statistic in STATISTICS:
+                        found.setdefault(item.title, item)
+        return tuple(found.values())
+
+    @property
+    def summed(self) -> tuple[Item, ...]:
+        """Return the statistics that private sums have."""
+        return tuple(item for item in self.items if item.statistic in SKETCHES)
+
+    def _columns_of(self, answer: Answer) -> Iterator[tuple[str, ...]]:
+        """Yield the columns that a statistic takes, for each score; none if a role is missing."""
+        if "columns" in answer.roles:
+            yield self.table
+            return
+        asked = self.study
+        roles = {"label": asked.label, "time": asked.time, "event": asked.event}
+        if "other" in answer.roles:
+            pairs = [asked.scores] if len(asked.scores) == 2 else []
+        else:
+            pairs = [(score, "") for score in asked.scores] if "score" in answer.roles else [("",)]
+        for pair in pairs:
+            given = roles | dict(zip(("score", "other"), pair, strict=False))
+            if all(given.get(role) for role in answer.roles):
+                yield tuple(str(given[role]) for role in answer.roles if role != "label")
+
+    @property
+    def table(self) -> tuple[str, ...]:
+        """Return the columns of Table 1."""
+        return self.study.table or tuple(self.columns)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Return the columns that play a role, of which every row needs a value."""
+        asked = self.study
+        named = [asked.label, *asked.scores, asked.time, asked.event, *asked.groups]
+        return tuple(dict.fromkeys(name for name in named if name))
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Return the classes of the outcome, the positive one last."""
+        return () if self.study.label is None else self.columns[self.study.label].classes
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Return the names of all groups, such as "sex = f, ward = a", as strata have them."""
+        levels = [
+            [f"{name} = {value}" for value in self.columns[name].classes]
+            for name in self.study.groups
+        ]
+        return tuple(", ".join(parts) for parts in product(*levels)) if levels else ()
+
+    def options_of(self, statistic: str) -> dict[str, Any]:
+        """Return the options of a statistic that the study sets."""
+        asked = self.study
+        is_decision = statistic in DECISIONS
+        thresholds = asked.decision_thresholds if is_decision else asked.thresholds
+        given: dict[str, Any] = {
+            "thresholds": list(thresholds),
+            "times": list(asked.times),
+            "horizon": asked.horizon,
+            "levels": {
+                name: list(column.classes)
+                for name, column in self.columns.items()
+                if column.type == "class"
+            },
+        }
+        known = option_names(SKETCHES[statistic]) if statistic in SKETCHES else set()
+        if statistic in MEASURES:
+            known = known | MEASURES[statistic].options.keys()
+        return {name: value for name, value in given.items() if value and name in known}
+
+    @property
+    def private(self) -> PrivateSettings:
+        """Return the settings of private sums, with ranges and strata from the dictionary."""
+        read = {name for item in self.summed for name in item.columns}
+        ranges = {
+            name: column.range
+            for name, column in self.columns.items()
+            if name in read and column.range is not None and name != self.study.event
+        }
+        strata = {name: self.columns[name].classes for name in self.study.groups}
+        return replace(self.privacy, ranges={**ranges, **self.privacy.ranges}, strata=strata)
+
+    @property
+    def statistics(self) -> str:
+        """Return all statistics that private sums have, as networks take them."""
+        return ",".join(item.title for item in self.summed)
+
+    @property
+    def options(self) -> dict[str, dict[str, Any]]:
+        """Return the options of all statistics that private sums have, by statistic."""
+        names = dict.fromkeys(item.statistic for item in self.summed)
+        return {name: own for name in names if (own := self.options_of(name))}
+
+    def layout(self) -> Layout:
+        """Return the layout of the sums of all statistics."""
+        return make_layout(
+            self.statistics,
+            self.private,
+            label=self.study.label,
+            classes=self.classes,
+            options=self.options,
+        )
+
+
+def read_study(place: Path) -> Study:
+    """Read a study.toml, or the one in a folder."""
+    path = place / STUDY_FILE if place.is_dir() else place
+    try:
+        return read_settings(path, Study, MAX_STUDY_FILE_BYTES, check_study, FIX_HINT)
+    except FileNotFoundError:
+        raise InputError(f"no such file: {path}; 'gosta study init' writes one") from None
+
+
+def study_text(study: Study) -> str:
+    """Return the contents of a study.toml, with a comment on each key."""
+    columns = {name: _given(column) for name, column in study.columns.items()}
+    sections = {"study": _given(study.study), "columns": columns, "privacy": _given(study.privacy)}
+    about = {"study": Asked, "columns": Column, "privacy": PrivateSettings}
+    return "\n".join(
+        f"{comments(about[name], '   ')}{to_toml({name: values})}"
+        for name, values in sections.items()
+    )
+
+
+def _given(settings: msgspec.Struct) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(settings)
+    return plain
+
+
+def check_study(study: Study) -> None:
+    """Raise `InputError` for a study that cannot be computed."""
+    asked = study.study
+    check_dictionary(study.columns)
+    check_numbers(asked, "study.")
+    if not asked.questions:
+        raise InputError(f"study.questions is empty: name some of {', '.join(QUESTIONS)}")
+    for question in asked.questions:
+        if question not in QUESTIONS:
+            raise unknown("question", question, list(QUESTIONS))
+    for name in (*study.roles, *asked.table):
+        if name not in study.columns:
+            raise InputError(f"column {name!r} is not in the dictionary: add [columns] {name}")
+    for name in filter(None, (asked.label, *asked.groups)):
+        _check_class(name, study.columns[name], "two classes" if name == asked.label else "")
+    for name in filter(None, (*asked.scores, asked.time)):
+        if study.columns[name].type != "number":
+            raise InputError(f"columns.{name}.type = 'class' must be number: it is a score or time")
+    if len(asked.scores) > 2:
+        raise InputError(f"study.scores = {', '.join(asked.scores)}: name one, or two to compare")
+    for question in asked.questions:
+        if not any(item.question == question for item in study.items):
+            raise InputError(f"study.questions: {question} needs {NEEDS[question]}")
+        if question in OF_RISKS:
+            _check_risks(study, question)
+    if study.privacy.strata:
+        raise InputError("privacy.strata is set by study.groups: remove it")
+    check_settings(study.private, "privacy.")
+
+
+def _check_class(name: str, column: Column, needed: str) -> None:
+    if column.type != "class":
+        raise InputError(f"columns.{name}.type = 'number' must be class, with all its classes")
+    if len(column.classes) < 2 or (needed and len(column.classes) != 2):
+        raise InputError(
+            f"columns.{name}.classes = {list(column.classes)!r} must be "
+            f"{needed or 'two classes or more'}, such as ['no', 'yes']"
+        )
+
+
+def _check_risks(study: Study, question: str) -> None:
+    for name in study.study.scores:
+        ends = study.columns[name].range
+        if ends is not None and not 0 <= ends[0] < ends[1] <= 1:
+            raise InputError(
+                f"study.questions: {question} needs predicted risks from 0 to 1, and the range of "
+                f"{name} is {ends[0]:g} to {ends[1]:g}; leave the question out, or change the scale"
+            )

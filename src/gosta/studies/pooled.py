@@ -1,0 +1,91 @@
+"""A study over files that are in one place: all statistics, with intervals, over the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gosta.analysis.computation import compute
+from gosta.datasets.columns import concatenate
+from gosta.datasets.data import Data
+from gosta.errors import DataError, GostaError
+from gosta.runtime.arrays import Booleans, Floats
+from gosta.statistics.estimate import Estimate
+from gosta.studies.definition import Item, Study
+from gosta.studies.results import record
+
+GROUP = "group"  # the column of the combinations of groups
+
+
+def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
+    """Return the results of a study over the rows of several files."""
+    data = pooled_rows(study, parts)
+    kept = complete_rows(study, data)
+    if not kept.any():
+        raise DataError(f"{data.name} has no row with a value in all of {', '.join(study.roles)}")
+    found = [(item, _estimate(study, item, data, kept)) for item in study.items]
+    how = {"mode": "one place", "data": [part.name for part in parts], "sites": len(parts)}
+    rows = int(kept.sum())
+    return record(study, found, how, rows, len(data) - rows)
+
+
+def pooled_rows(study: Study, parts: Sequence[Data]) -> Data:
+    """Return the rows of all files, with the columns of the study and its groups."""
+    names = tuple(dict.fromkeys([*study.roles, *study.table]))
+    for part in parts:
+        for name in names:
+            part.select(name)  # an error if the column is not there
+    chosen = [(part.name, {name: part.columns[name] for name in names}) for part in parts]
+    title = parts[0].name if len(parts) == 1 else f"{len(parts)} files"
+    data = Data(title, concatenate(chosen, title), drop_missing=True)
+    if study.study.label is not None:
+        data = replace(data.select(label=study.study.label), declared_classes=study.classes)
+    return data
+
+
+def complete_rows(study: Study, data: Data) -> Booleans:
+    """Return which rows have a value in all columns that play a role."""
+    kept = np.ones(len(data), dtype=np.bool_)
+    for name in study.roles:
+        classes = study.columns[name].classes
+        codes = data.level_codes(name, classes) if classes else data.to_floats([name])[:, 0]
+        kept &= ~np.isnan(codes)
+    return kept
+
+
+def group_codes(study: Study, data: Data) -> Floats:
+    """Return each row's position in the study's group names; NaN where a value is missing."""
+    codes = np.zeros(len(data))
+    for name in study.study.groups:
+        classes = study.columns[name].classes
+        codes = codes * len(classes) + data.level_codes(name, classes)
+    return codes
+
+
+def _estimate(study: Study, item: Item, data: Data, kept: Booleans) -> Estimate:
+    """Return a statistic of a study over all rows and by group; without a value, the reason."""
+    rows = kept if item.question != "table-one" else np.ones(len(data), dtype=np.bool_)
+    names = np.array([*study.group_names, None], dtype=object)
+    codes = np.nan_to_num(group_codes(study, data), nan=-1.0).astype(np.int64)
+    by = names[codes][rows] if study.study.groups else None
+    try:
+        (estimate,) = compute(
+            data.take(rows),
+            [item.title],
+            by=by,
+            interval=study.study.confidence_level,
+            options=study.options_of(item.statistic),
+        )
+    except GostaError as error:
+        return Estimate(
+            None,
+            statistic=item.title,
+            columns=item.columns,
+            data=data.name,
+            reason=error.reason,
+            remedy=error.remedy,
+        )
+    return estimate if by is None else estimate._replace(by=", ".join(study.study.groups))

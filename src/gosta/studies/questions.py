@@ -1,0 +1,79 @@
+"""The questions of a study, and the statistics that answer each of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# What a statistic takes, in the order of its columns. "label" is the outcome, which is no column of
+# a statistic; "columns" are all columns that Table 1 describes; "other" is the second score.
+SCORED = ("label", "score")
+SURVIVAL = ("time", "event", "score")
+TWO_SCORES = ("label", "score", "other")
+
+
+class Answer(NamedTuple):
+    """A statistic that answers a question."""
+
+    statistic: str
+    roles: tuple[str, ...]  # that a study must have for it
+
+
+def _answers(roles: tuple[str, ...], *statistics: str) -> tuple[Answer, ...]:
+    return tuple(Answer(name, roles) for name in statistics)
+
+
+QUESTIONS: dict[str, tuple[Answer, ...]] = {
+    "table-one": _answers(("columns",), "table-one"),
+    "discrimination": _answers(
+        SCORED,
+        "auc",
+        "roc-curve",
+        "precision-recall-curve",
+        "average-precision",
+        "sensitivity",
+        "specificity",
+        "positive-predictive-value",
+        "negative-predictive-value",
+        "f1-score",
+    ),
+    "calibration": _answers(
+        SCORED,
+        "calibration-in-the-large",
+        "calibration-intercept",
+        "calibration-slope",
+        "observed-expected-ratio",
+        "calibration-curve",
+        "smooth-calibration-curve",
+        "calibration-error",
+        "brier-score",
+        "scaled-brier-score",
+        "brier-parts",
+        "log-loss",
+    ),
+    "usefulness": _answers(SCORED, "net-benefit", "net-benefit-of-all"),
+    "survival": (
+        *_answers(("time", "event"), "kaplan-meier", "numbers-at-risk"),
+        *_answers(SURVIVAL, "concordance-index", "uno-concordance", "time-dependent-auc"),
+        *_answers(
+            SURVIVAL,
+            "survival-brier-score",
+            "survival-calibration",
+            "survival-observed-expected-ratio",
+        ),
+    ),
+    "comparison": (
+        *_answers(TWO_SCORES, "auc-difference", "brier-difference"),
+        *_answers(TWO_SCORES, "integrated-discrimination", "net-reclassification"),
+        Answer("concordance-difference", (*SURVIVAL, "other")),
+    ),
+}
+NEEDS = {  # for messages: what each question needs of a study
+    "table-one": "columns in its dictionary",
+    "discrimination": "a label and a score",
+    "calibration": "a label and a score",
+    "usefulness": "a label and a score",
+    "survival": "time and event",
+    "comparison": "two scores, and a label or time and event",
+}
+# Questions whose scores are predicted risks, from 0 to 1.
+OF_RISKS = ("calibration", "usefulness")
