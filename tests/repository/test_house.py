@@ -35,7 +35,8 @@ FIRST = [
     "significance",
     "protocols",
 ]
-ROOMS = [*FIRST, "estimation", "theory", "private", "net", "simulation", "experiments", "cli"]
+ROOMS = [*FIRST, "estimation", "theory", "private", "net", "simulation", "experiments"]
+ROOMS += ["studies", "cli"]
 # Inside net, from the bottom up.
 NET = [
     "addresses",

@@ -22,6 +22,7 @@ from gosta.cli import (
     reproduce,
     run,
     status,
+    study,
     sweep,
     test,
     theory,
@@ -56,6 +57,7 @@ NETWORK: Commands = [
     network.add,
     network.remove,
 ]
+STUDY: Commands = [study.init, study.check, study.run, study.collect]
 NETWORK += [network.agree, network.certify, network.sign, network.rotate_authority]
 
 
@@ -128,6 +130,13 @@ def _app() -> typer.Typer:
         help="Create a network of real nodes, run it on this machine, change it.",
         epilog="Begin with: gosta network init my-network/ --data breast-cancer",
         rich_help_panel="Real networks",
+    )
+    app.add_typer(
+        _group("study", STUDY),
+        name="study",
+        help="A validation study: questions about scores, all statistics in one release.",
+        epilog="Begin with: gosta study init my-study/ --data patients.csv",
+        rich_help_panel="Compute and simulate",
     )
     return app
 

@@ -268,10 +268,10 @@ class Binning:
             return None
         return Bins(
             64 if self.bins is None else self.bins,
-            dict(map(_range, self.range_ or [])),
+            dict(map(parse_range, self.range_ or [])),
             dict(map(_edges, self.edges or [])),
             self.find_edges,
-            dict(pair for text in self.strata or [] for pair in _strata(text)),
+            dict(pair for text in self.strata or [] for pair in parse_strata(text)),
         )
 
 
@@ -328,9 +328,9 @@ class Private:
         if "deadline" in given:
             given["deadline_seconds"] = seconds("deadline", given.pop("deadline"))
         return PrivateSettings(
-            ranges=dict(map(_range, texts["ranges"])),
+            ranges=dict(map(parse_range, texts["ranges"])),
             edges=dict(map(_edges, texts["edges"])),
-            strata=dict(pair for text in texts["strata"] for pair in _strata(text)),
+            strata=dict(pair for text in texts["strata"] for pair in parse_strata(text)),
             **given,
         )
 
@@ -416,7 +416,7 @@ def seconds(name: str, text: str) -> float:
         raise InputError(f"{name} = {text!r} must be a time such as 90s, 10m or 2h") from None
 
 
-def _range(text: str) -> tuple[str, tuple[float, float]]:
+def parse_range(text: str) -> tuple[str, tuple[float, float]]:
     column, _, ends = text.rpartition("=")
     try:
         low, high = map(float, ends.split(":"))
@@ -436,7 +436,7 @@ def _edges(text: str) -> tuple[str, tuple[float, ...]]:
     return column, edges
 
 
-def _strata(text: str) -> list[tuple[str, tuple[str, ...]]]:
+def parse_strata(text: str) -> list[tuple[str, tuple[str, ...]]]:
     column, equals, levels = text.rpartition("=")
     if not equals:
         return [(name.strip(), ()) for name in text.split(",")]

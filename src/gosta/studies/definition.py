@@ -55,9 +55,9 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         tuple[float, ...],
         Key("of scores, for sensitivity, predictive values and reclassification"),
     ] = ()
-    decision_thresholds: Annotated[tuple[float, ...], Key("of the decision curve")] = (
-        DECISION_THRESHOLDS
-    )
+    decision_thresholds: Annotated[
+        tuple[float, ...], Key("of the decision curve; by default 0.05, 0.1, ..., 0.95")
+    ] = DECISION_THRESHOLDS
     times: Annotated[tuple[float, ...], Key("at which survival is told")] = ()
     horizon: Annotated[
         float | None, Key("the time before which scores predict an event", 0, excludes_ends=True)
@@ -160,8 +160,8 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             },
         }
         known = option_names(SKETCHES[statistic]) if statistic in SKETCHES else set()
-        if statistic in MEASURES:
-            known = known | MEASURES[statistic].options.keys()
+        definition = MEASURES.get(statistic) or STATISTICS[statistic]
+        known = known | set(definition.options)
         return {name: value for name, value in given.items() if value and name in known}
 
     @property
@@ -209,7 +209,9 @@ def read_study(place: Path) -> Study:
 
 def study_text(study: Study) -> str:
     """Return the contents of a study.toml, with a comment on each key."""
-    columns = {name: _given(column) for name, column in study.columns.items()}
+    columns = {
+        name: {"type": column.type, **_given(column)} for name, column in study.columns.items()
+    }
     sections = {"study": _given(study.study), "columns": columns, "privacy": _given(study.privacy)}
     about = {"study": Asked, "columns": Column, "privacy": PrivateSettings}
     return "\n".join(

@@ -66,7 +66,7 @@ def _of_stratum(study: Study, title: str, result: StratumResult) -> Estimate:
         low=low,
         high=high,
         standard_error=nan if result.standard_error is None else result.standard_error,
-        level=None if low is None else study.study.confidence_level,
+        level=None if result.interval is None and not result.intervals else study.study.confidence_level,
         bracket=(_plain(result.low), _plain(result.high)),
         labels=result.labels,
         at=np.array(result.at) if result.at else None,
@@ -77,11 +77,11 @@ def _of_stratum(study: Study, title: str, result: StratumResult) -> Estimate:
 
 
 def _interval(result: StratumResult) -> tuple[Any, Any]:
-    """Return the ends of the interval or intervals of a result; None: it has none."""
+    """Return the ends of the interval or intervals of a result; NaN: it has none."""
     if result.interval is not None:
         return result.interval
     if not result.intervals:
-        return None, None
+        return nan, nan
     low, high = np.array(result.intervals, dtype=np.float64).T
     return low, high
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 import gosta
 from gosta.errors import InputError
@@ -27,8 +30,6 @@ def record(
     incomplete_rows: int | None,
 ) -> dict[str, Any]:
     """Return the contents of a results.json: the study, how it was computed, and all estimates."""
-    import msgspec
-
     plain = msgspec.to_builtins(study)
     return {
         "format": FORMAT,
@@ -50,8 +51,17 @@ def record(
 def write(folder: Path, results: Mapping[str, Any]) -> Path:
     """Write the results.json of a folder, and return its path."""
     path = folder / RESULTS_FILE
-    write_atomically(path, json.dumps(results, indent=1, allow_nan=False) + "\n")
+    write_atomically(path, json.dumps(_plain(results), indent=1) + "\n")
     return path
+
+
+def _plain(value: Any) -> Any:
+    """Return values as JSON knows them: null for numbers that are not finite."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def read(folder: Path) -> dict[str, Any]:

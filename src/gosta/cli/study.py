@@ -1,0 +1,249 @@
+"""``gosta study``: one file says what a validation study asks; all of it is one release."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from gosta.cli import options
+from gosta.errors import InputError, shorten
+from gosta.views import numbers, terminal
+
+if TYPE_CHECKING:
+    from gosta.datasets import Data
+    from gosta.studies.definition import Study
+    from gosta.studies.proposal import Answers
+
+StudyFolder = Annotated[Path, typer.Argument(help="The study's folder, with study.toml.")]
+DataFiles = Annotated[
+    list[Path] | None, "A file of rows, or several: given once for each, as one for each site."
+]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What a study asks of which columns."""
+
+    TITLE: ClassVar = "What is asked"
+    title: Annotated[str | None, "Title of the report."] = None
+    question: Annotated[
+        list[str] | None,
+        "table-one, discrimination, calibration, usefulness, survival, comparison; by default all "
+        "that the columns allow.",
+    ] = None
+    label: Annotated[str | None, "Column of the outcome: two classes."] = None
+    score: Annotated[
+        list[str] | None, "Column of predicted risks or scores: a, or a,b to compare two models."
+    ] = None
+    time: Annotated[str | None, "Column of times to an event."] = None
+    event: Annotated[str | None, "Column of 1 for an event at that time, or 0."] = None
+    group: Annotated[list[str] | None, "Columns of groups, such as sex."] = None
+    threshold: Annotated[list[str] | None, "Thresholds of risk that decide: 0.1,0.2."] = None
+    times: Annotated[list[str] | None, "Times at which survival is told: 1,3,5."] = None
+    horizon: Annotated[float | None, "Time before which the scores predict an event."] = None
+    range_: options.Ranges = None
+    classes: Annotated[
+        list[str] | None, "All values of a column, COLUMN=A,B; of the outcome, the positive last."
+    ] = None
+    epsilon: Annotated[
+        float | None, "Differential privacy of the whole study; by default there is no noise."
+    ] = None
+    delta: Annotated[float | None, "Its second parameter, such as 1e-6."] = None
+
+    def answers(self) -> Answers:
+        """Return what is said, in the terms of a proposal."""
+        from gosta.studies.proposal import Answers
+
+        classes = dict(pair for text in self.classes or [] for pair in options.parse_strata(text))
+        return Answers(
+            self.title or "Validation study",
+            _names(self.question),
+            self.label,
+            _names(self.score),
+            self.time,
+            self.event,
+            _names(self.group),
+            _floats("threshold", self.threshold),
+            _floats("times", self.times),
+            self.horizon,
+            self.epsilon,
+            self.delta or 0.0,
+            dict(map(options.parse_range, self.range_ or [])),
+            classes,
+        )
+
+
+def _names(texts: list[str] | None) -> tuple[str, ...]:
+    return tuple(name.strip() for text in texts or [] for name in text.split(",") if name.strip())
+
+
+def _floats(option: str, texts: list[str] | None) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, _names(texts)))
+    except ValueError:
+        raise InputError(f"{option} = {','.join(texts or [])} must be numbers: 0.1,0.2") from None
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="The folder to create.")],
+    questions: Questions,
+    reading: options.Reading,
+    data: Annotated[
+        Path | None, "A file of rows: ranges, classes and times are proposed from it."
+    ] = None,
+    yes: Annotated[bool, "Ask nothing: take what the options and the data say."] = False,
+) -> None:
+    """Write the study.toml of a validation study: questions, columns, thresholds, privacy."""
+    from dataclasses import replace
+
+    from gosta.datasets import load
+    from gosta.runtime.files import write_atomically
+    from gosta.studies.definition import STUDY_FILE, check_study, study_text
+    from gosta.studies.proposal import propose
+
+    path = folder / STUDY_FILE
+    if path.exists():
+        raise InputError(f"{path} is there already: change it, or name another folder")
+    table = None if data is None else load(str(data), **reading.settings())
+    if not yes and sys.stdin.isatty():
+        questions = replace(questions, **_ask(questions, table))
+    if questions.label is None and questions.time is None:
+        raise InputError(
+            "label is missing: name the column of the outcome (--label died), or those of times "
+            "and events (--time, --event)"
+        )
+    study = propose(questions.answers(), table)
+    check_study(study)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, study_text(study))
+    print(f"{path}: {numbers.count(len(study.items), 'statistic')} for {_list(study)}")
+    print(f"next: read it, describe each column, then: gosta study check {_quoted(folder)}")
+
+
+def _ask(questions: Questions, table: Data | None) -> dict[str, Any]:
+    """Return the answers to the few questions that no option answers."""
+    if table is not None:
+        print(f"columns: {shorten(list(table.columns), 40)}")
+    asked: dict[str, Any] = {}
+    texts = {
+        "title": "Title of the study",
+        "label": "Column of the outcome (empty: none)",
+        "score": "Column of the score, or two to compare: a,b",
+        "time": "Column of times to an event (empty: none)",
+        "event": "Column of events, 1 or 0 (empty: none)",
+        "group": "Columns of groups, such as sex (empty: none)",
+        "threshold": "Thresholds of risk that decide, such as 0.1,0.2 (empty: proposed)",
+    }
+    for name, text in texts.items():
+        if getattr(questions, name) is None and (answer := input(f"{text}: ").strip()):
+            asked[name] = [answer] if name in ("score", "group", "threshold") else answer
+    return asked
+
+
+def check(folder: StudyFolder, as_json: options.Json = False) -> None:
+    """Check a study.toml; show its statistics, the sums that they need, and what leaves a site."""
+    import json
+
+    from gosta.studies.definition import read_study
+
+    study = read_study(folder)
+    layout = study.layout()
+    if as_json:
+        items = [{**item._asdict(), "sums": item in study.summed} for item in study.items]
+        print(json.dumps({"statistics": items, **layout.describe(), "numbers": layout.size}))
+        return
+    questions: dict[str, list[str]] = {}
+    for item in study.items:
+        names = questions.setdefault(item.question, [])
+        names.append(item.statistic) if item.statistic not in names else None
+    print(f"{study.study.title}: {numbers.count(len(study.items), 'statistic')}")
+    answered = [(question, ", ".join(names)) for question, names in questions.items()]
+    print(terminal.definitions(answered, wrap=True))
+    print("in a network of private sums, one release has all of them:")
+    print(terminal.definitions(_release(study), wrap=True))
+    print(f"next: gosta study run {_quoted(folder)} --data FILE, with all rows in one place;")
+    print(f"or a network: gosta network init NETWORK --study {_quoted(folder)} --enrol")
+
+
+def _release(study: Study) -> list[tuple[str, str]]:
+    """Return what a release of a study needs, in words."""
+    layout, privacy = study.layout(), study.privacy
+    told = layout.describe()
+    only_here = dict.fromkeys(item.title for item in study.items if item not in study.summed)
+    cost = "no noise; each site's policy hides small counts"
+    if privacy.epsilon is not None:
+        delta = f", delta {privacy.delta:g}" if privacy.delta else ""
+        cost = f"epsilon {privacy.epsilon:g}{delta} for all of them together"
+    leaves = f"{told['numbers']}; {8 * layout.size / 1e6:.2g} MB of masked numbers from each site"
+    entries = [
+        ("columns", told["columns"]),
+        ("ranges", told.get("ranges", "")),
+        ("bins", told.get("bins", "")),
+        ("groups", told.get("strata", "")),
+        ("budget", cost),
+        ("what leaves", f"{leaves}; no row"),
+        ("only in one place", ", ".join(only_here)),
+    ]
+    return [(name, text) for name, text in entries if text]
+
+
+def run(
+    folder: StudyFolder,
+    reading: options.Reading,
+    data: DataFiles = None,
+) -> None:
+    """Compute a study over files that are in one place; write results.json into its folder."""
+    from gosta.datasets import load
+    from gosta.studies import pooled, results
+    from gosta.studies.definition import read_study
+
+    if not data:
+        raise InputError("data is missing: name the files of rows (--data a.csv --data b.xlsx)")
+    study = read_study(folder)
+    found = pooled.run(study, [load(str(file), **reading.settings()) for file in data])
+    _show(found, results.write(_place(folder), found), folder)
+
+
+def collect(
+    folder: StudyFolder,
+    network: Annotated[
+        Path, typer.Argument(help="The network's folder, or that of one node, after the release.")
+    ],
+) -> None:
+    """Take the results of a network of private sums; write results.json into the study's folder."""
+    from gosta.studies import results
+    from gosta.studies.collected import collect
+    from gosta.studies.definition import read_study
+
+    found = collect(read_study(folder), network)
+    _show(found, results.write(_place(folder), found), folder)
+
+
+def _place(folder: Path) -> Path:
+    return folder if folder.is_dir() else folder.parent
+
+
+def _show(found: dict[str, Any], path: Path, folder: Path) -> None:
+    """Say what was computed, what has no value, and what comes next."""
+    estimates = found["estimates"]
+    without = {one["statistic"]: one["reason"] for one in estimates if one["value"] is None}
+    values = numbers.count(len(estimates) - len(without), "statistic")
+    dropped = found["incomplete_rows"]
+    rows = f"{numbers.count(found['rows'], 'row')}"
+    rows += f", {dropped:,} left out as a value is missing" if dropped else ""
+    print(f"{path}: {values} of {rows}, {found['how']['mode']}")
+    lines = [f"no value of {title}: {reason}" for title, reason in without.items()]
+    print(*map(terminal.printable, lines), f"next: gosta report {_quoted(folder)}", sep="\n")
+
+
+def _list(study: Study) -> str:
+    return ", ".join(study.study.questions)
+
+
+def _quoted(folder: Path) -> str:
+    return shlex.quote(str(folder))
