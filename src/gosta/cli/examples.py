@@ -41,6 +41,12 @@ gosta graph friends.csv
 gosta theory
 gosta theory breast-cancer --statistic auc --graph torus --n 560 --protocol gosta-async
 gosta theory wine-quality-red --statistic within-cluster-scatter --graph watts-strogatz --protocol u2 --plot u2.pdf
+gosta study init my-study/ --data patients.csv --label died --score risk --group sex
+gosta study init my-study/ --data patients.csv --score new,old --time years --event died --yes
+gosta study check my-study/
+gosta study run my-study/ --data a.csv --data b.csv --data c.csv
+gosta study collect my-study/ my-network/
+gosta study collect my-study/ site-a/
 gosta sweep study.toml
 gosta sweep study.toml --workers 4 --out results --plot study.pdf
 gosta sweep study.toml --backend dask --scheduler tcp://head:8786
@@ -75,6 +81,7 @@ gosta network init my-network/ --statistic auc --score risk --label died --class
 gosta network init my-network/ --private --score risk --label died --classes 0,1 --range risk=0:1 --bins 256 --nodes 5
 gosta network init my-network/ --private --epsilon 1 --delta 1e-6 --data patients.csv --score risk --label died
 gosta network init my-network/ --private --statistic gini-index --columns income --range income=0:99999 --strata sex=f,m
+gosta network init my-network/ --study my-study/ --enrol
 gosta network up my-network/
 gosta network up my-network/ --page
 gosta network up my-network/ --until 1%

@@ -135,6 +135,9 @@ def init(
     enrol: Annotated[
         bool, "Make no nodes, but an invitation: each site makes its key itself and enrols."
     ] = False,
+    study: Annotated[
+        Path | None, "A study.toml, or its folder: private sums of all that the study asks."
+    ] = None,
 ) -> None:
     """Create a network's folders: each node's settings, key, certificate, and data if given."""
     from gosta.net.deploy import enrolment, plan, summary
@@ -155,8 +158,11 @@ def init(
                 f"{name} requires --data; without it, each site provides a file of its own"
             )
     chosen = None if data is None else rows.select(rows.load(data))
-    settings = _private_settings(private, chosen)
-    goal, roles = task.goal(rows), task.roles(rows)
+    if study is None:
+        settings = _private_settings(private, chosen)
+        goal, roles = task.goal(rows), task.roles(rows)
+    else:
+        settings, goal, roles = _of_study(study, task, rows, private)
     graph, nodes, seed = placement.graph, placement.nodes, placement.seed
     deal, by = placement.deal, placement.by
     if settings is not None:
@@ -175,6 +181,7 @@ def init(
     if data is None:
         made = dataclasses.replace(made, reading=rows.reading())
     ca, secret = addresses.authority, addresses.secret()
+    has_suggested_bins = private.bins is None and study is None
     if enrol:
         for name in made.reading:
             raise InputError(
@@ -183,17 +190,37 @@ def init(
             )
         made = dataclasses.replace(made, graph=graph or "")
         invitation = enrolment.invite(folder, made, ca, secret)
-        print(summary.invitation_summary(folder, made, invitation, private.bins is None))
+        print(summary.invitation_summary(folder, made, invitation, has_suggested_bins))
         return
     hosts = addresses.host or ["127.0.0.1"]
     rate = addresses.exchanges_per_second
     network = Network.create(folder, made, hosts, addresses.port, rate, ca, secret)
-    print(summary.network_summary(network, made, private.bins is None))
+    print(summary.network_summary(network, made, has_suggested_bins))
     if chosen is not None and settings is None:
         found = options.find_assumptions(
             chosen, task.statistic, rows.statistic_options(task.option)
         )
         print("\n".join(found.lines))
+
+
+def _of_study(
+    place: Path, task: Task, rows: options.Rows, private: options.Private
+) -> tuple[PrivateSettings, Goal, Roles]:
+    """Return what a study says of a network; an error if options say it too."""
+    from gosta.net.deploy.plan import Goal, Roles
+    from gosta.studies.definition import read_study
+
+    read_only = options.Rows(**rows.reading(), n=rows.n, path=rows.path)
+    if task != Task() or private != options.Private() or rows != read_only:
+        raise InputError(
+            f"study = {str(place)!r} says what is computed, of which columns and how: change it "
+            "there, and leave these options out"
+        )
+    study = read_study(place)
+    level = study.study.confidence_level
+    goal = Goal(study.statistics, options=study.options, confidence_level=level)
+    roles = Roles(label=study.study.label, classes=study.classes, drop_missing=True)
+    return study.private, goal, roles
 
 
 def _private_settings(private: options.Private, data: Data | None) -> PrivateSettings | None:

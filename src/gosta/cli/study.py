@@ -192,11 +192,7 @@ def _release(study: Study) -> list[tuple[str, str]]:
     return [(name, text) for name, text in entries if text]
 
 
-def run(
-    folder: StudyFolder,
-    reading: options.Reading,
-    data: DataFiles = None,
-) -> None:
+def run(folder: StudyFolder, reading: options.Reading, data: DataFiles = None) -> None:
     """Compute a study over files that are in one place; write results.json into its folder."""
     from gosta.datasets import load
     from gosta.studies import pooled, results

@@ -99,7 +99,7 @@ def make_layout(
         own_options = all_options.get(reference.name, {})
         if not isinstance(own_options, Mapping):
             raise InputError(f"option {reference.name} = {own_options!r} must be its own options")
-        known |= {reference.name, *option_names(sketch_class)}
+        known |= option_names(sketch_class)
         chosen = reference.columns or tuple(columns)
         with naming(reference.title):
             requests.append(
@@ -116,11 +116,10 @@ def make_layout(
                 )
             )
     for option in all_options:
-        if option not in known:
-            names = sorted(known - SKETCHES.keys())
+        if option not in known and option not in SKETCHES:
             raise InputError(
                 f"{statistics} has no option {option!r}",
-                remedy=f"options are: {', '.join(names) or 'none'}",
+                remedy=f"options are: {', '.join(sorted(known)) or 'none'}",
             )
     if not classes and data is not None and any(request.has_label for request in requests):
         classes = data.class_codes()[1]

@@ -52,8 +52,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         tuple[str, ...], Key("columns that Table 1 describes; without it, all in the dictionary")
     ] = ()
     thresholds: Annotated[
-        tuple[float, ...],
-        Key("of scores, for sensitivity, predictive values and reclassification"),
+        tuple[float, ...], Key("of scores, for sensitivity, predictive values and reclassification")
     ] = ()
     decision_thresholds: Annotated[
         tuple[float, ...], Key("of the decision curve; by default 0.05, 0.1, ..., 0.95")
@@ -110,11 +109,12 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         asked = self.study
         roles = {"label": asked.label, "time": asked.time, "event": asked.event}
         if "other" in answer.roles:
-            pairs = [asked.scores] if len(asked.scores) == 2 else []
+            pairs = [(asked.scores[0], asked.scores[1])] if len(asked.scores) == 2 else []
         else:
-            pairs = [(score, "") for score in asked.scores] if "score" in answer.roles else [("",)]
+            scores = asked.scores if "score" in answer.roles else ("",)
+            pairs = [(score, "") for score in scores]
         for pair in pairs:
-            given = roles | dict(zip(("score", "other"), pair, strict=False))
+            given = roles | dict(zip(("score", "other"), pair, strict=True))
             if all(given.get(role) for role in answer.roles):
                 yield tuple(str(given[role]) for role in answer.roles if role != "label")
 
@@ -213,7 +213,11 @@ def study_text(study: Study) -> str:
         name: {"type": column.type, **_given(column)} for name, column in study.columns.items()
     }
     sections = {"study": _given(study.study), "columns": columns, "privacy": _given(study.privacy)}
-    about = {"study": Asked, "columns": Column, "privacy": PrivateSettings}
+    about: dict[str, type[msgspec.Struct]] = {
+        "study": Asked,
+        "columns": Column,
+        "privacy": PrivateSettings,
+    }
     return "\n".join(
         f"{comments(about[name], '   ')}{to_toml({name: values})}"
         for name, values in sections.items()
@@ -246,10 +250,10 @@ def check_study(study: Study) -> None:
     if len(asked.scores) > 2:
         raise InputError(f"study.scores = {', '.join(asked.scores)}: name one, or two to compare")
     for question in asked.questions:
-        if not any(item.question == question for item in study.items):
-            raise InputError(f"study.questions: {question} needs {NEEDS[question]}")
         if question in OF_RISKS:
             _check_risks(study, question)
+        if not any(item.question == question for item in study.items):
+            raise InputError(f"study.questions: {question} needs {NEEDS[question]}")
     if study.privacy.strata:
         raise InputError("privacy.strata is set by study.groups: remove it")
     check_settings(study.private, "privacy.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from gosta.datasets.data import Data
 from gosta.datasets.dictionary import Column
@@ -85,8 +86,9 @@ def propose(answers: Answers, data: Data | None = None) -> Study:
 def _with_bins(asked: Asked, columns: dict[str, Column], answers: Answers) -> Study:
     """Return the study with the most bins whose sums fit into one release."""
     for bins in BINS_WITH_NOISE if answers.epsilon else BINS:
-        noise = {"epsilon": answers.epsilon, "delta": answers.delta} if answers.epsilon else {}
-        privacy = PrivateSettings(bins, **noise)
+        privacy = PrivateSettings(bins)
+        if answers.epsilon is not None:
+            privacy = replace(privacy, epsilon=answers.epsilon, delta=answers.delta)
         study = Study(asked, columns, privacy)
         try:
             size = study.layout().size
@@ -168,7 +170,7 @@ def _plain(value: Any) -> str | int | float:
 
 def _are_risks(answers: Answers, columns: Mapping[str, Column]) -> bool:
     ends = [columns[name].range for name in answers.scores]
-    return bool(ends) and all(end is not None and 0 <= end[0] and end[1] <= 1 for end in ends)
+    return bool(ends) and all(end is not None and end[0] >= 0 and end[1] <= 1 for end in ends)
 
 
 def _questions(answers: Answers, columns: dict[str, Column]) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def _of_stratum(study: Study, title: str, result: StratumResult) -> Estimate:
         low=low,
         high=high,
         standard_error=nan if result.standard_error is None else result.standard_error,
-        level=None if result.interval is None and not result.intervals else study.study.confidence_level,
+        level=study.study.confidence_level if result.interval or result.intervals else None,
         bracket=(_plain(result.low), _plain(result.high)),
         labels=result.labels,
         at=np.array(result.at) if result.at else None,

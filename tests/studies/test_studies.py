@@ -1,0 +1,231 @@
+"""Studies: their file, the statistics that answer their questions, and results in both ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from study_data import ROLES, write_sites
+
+import gosta
+from gosta.datasets.dictionary import Column
+from gosta.errors import InputError
+from gosta.private.settings import PrivateSettings
+from gosta.sketches import SKETCHES
+from gosta.studies import pooled, results
+from gosta.studies.definition import Asked, Study, check_study, read_study, study_text
+from gosta.studies.questions import NEEDS, QUESTIONS
+from gosta.studies.released import collect
+
+RISK = Column(range=(0.0, 1.0))
+COLUMNS = {
+    "risk": RISK,
+    "other": RISK,
+    "died": Column("class", classes=("no", "yes")),
+    "sex": Column("class", classes=("F", "M")),
+    "time": Column(range=(0.0, 8.0), unit="years"),
+    "event": Column(),
+}
+
+
+def make(**changes: Any) -> Study:
+    asked: dict[str, Any] = {
+        "questions": ("discrimination", "survival", "comparison"),
+        "label": "died",
+        "scores": ("risk", "other"),
+        "time": "time",
+        "event": "event",
+        "groups": ("sex",),
+        "times": (1.0, 2.0, 4.0),
+        "horizon": 4.0,
+        "thresholds": (0.2, 0.5),
+    }
+    return Study(Asked(**{**asked, **changes}), COLUMNS, PrivateSettings(40))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("sites")
+    write_sites(place)
+    return place
+
+
+def test_every_question_says_what_it_needs() -> None:
+    assert NEEDS.keys() == QUESTIONS.keys()
+
+
+def test_a_study_is_read_as_it_was_written(tmp_path: Path) -> None:
+    study = make()
+    (tmp_path / "study.toml").write_text(study_text(study))
+    assert read_study(tmp_path) == study
+
+
+def test_statistics_of_a_study_have_columns_and_options() -> None:
+    study = make()
+    titles = [item.title for item in study.items]
+    assert titles[:2] == ["auc:risk", "auc:other"]
+    assert "concordance-index:time+event+other" in titles
+    assert "auc-difference:risk+other" in titles
+    assert {item.statistic for item in study.summed} <= SKETCHES.keys()
+    assert study.options["kaplan-meier"] == {"times": [1.0, 2.0, 4.0]}
+    assert study.private.ranges == {"risk": (0.0, 1.0), "other": (0.0, 1.0), "time": (0.0, 8.0)}
+    assert study.group_names == ("sex = F", "sex = M")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"questions": ()}, "study.questions is empty"),
+        ({"questions": ("calibrate",)}, "unknown question 'calibrate'.*calibration"),
+        ({"label": "dead"}, r"column 'dead' is not in the dictionary: add \[columns\] dead"),
+        ({"label": "risk"}, "columns.risk.type = 'number' must be class"),
+        ({"scores": ("sex",)}, "columns.sex.type = 'class' must be number"),
+        ({"scores": ("risk", "other", "time")}, "name one, or two to compare"),
+        ({"time": None}, "survival needs time and event"),
+        ({"scores": ("risk",)}, "comparison needs two scores"),
+        ({"confidence_level": 1.5}, "study.confidence_level = 1.5 must be between 0 and 1"),
+        (
+            {"questions": ("calibration",), "scores": ("time",)},
+            "calibration needs predicted risks from 0 to 1, and the range of time is 0 to 8",
+        ),
+    ],
+)
+def test_studies_that_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_study(make(**changes))
+
+
+def load(folder: Path) -> list[gosta.Data]:
+    return [gosta.datasets.load(file) for file in sorted(folder.glob("*.csv"))]
+
+
+def values_of(found: dict[str, Any]) -> dict[str, Any]:
+    return {one["statistic"]: one for one in found["estimates"]}
+
+
+def test_files_in_one_place_give_the_statistics_of_their_complete_rows(folder: Path) -> None:
+    found = pooled.run(make(), load(folder))
+    assert (found["rows"], found["incomplete_rows"]) == (285 - 9, 9)
+    table = gosta.datasets.load(sorted(folder.glob("*.csv")))
+    auc = gosta.exact(table, "auc", score="risk", label="died", drop_missing=True, interval=0.95)
+    ours = values_of(found)["auc:risk"]
+    assert ours["value"] == auc.value
+    assert ours["interval"]["low"] == auc.low
+    assert [group["group"] for group in ours["groups"]] == ["sex = F", "sex = M"]
+    assert sum(group["n"] for group in ours["groups"]) == found["rows"]
+    curve = values_of(found)["kaplan-meier:time+event"]
+    assert curve["at"] == [1.0, 2.0, 4.0]
+
+
+def test_private_sums_give_the_same_file_of_results(folder: Path, tmp_path: Path) -> None:
+    study = make()
+    exact = pooled.run(study, load(folder))
+    sums = gosta.private.release(
+        load(folder),
+        study.statistics,
+        bins=study.privacy.bins,
+        ranges=study.private.ranges,
+        strata=study.private.strata,
+        label="died",
+        classes=study.classes,
+        drop_missing=True,
+        options=study.options,
+    )
+    found = collect(study, sums.results, {"participants": list(sums.participants)})
+    assert (found["rows"], found["how"]["mode"]) == (exact["rows"], "private sums")
+    by_title = values_of(exact)
+    for one, result in zip(found["estimates"], sums.results[::3], strict=True):
+        known = by_title[one["statistic"]]
+        assert one["n"] == known["n"], one["statistic"]
+        assert one["question"] == known["question"]
+        assert [group["n"] for group in one["groups"]] == [group["n"] for group in known["groups"]]
+        value = np.ravel(np.array(known["value"], dtype=float))
+        if one["at"] == known["at"] if "at" in one else len(value) == len(result.low):
+            assert (np.array(result.low, dtype=float) <= value + 1e-9).all(), one["statistic"]
+            assert (value <= np.array(result.high, dtype=float) + 1e-9).all(), one["statistic"]
+    results.write(tmp_path, found)
+    assert results.read(tmp_path)["estimates"][0]["question"] == "discrimination"
+
+
+def test_results_of_another_study_are_refused(folder: Path) -> None:
+    study = make(questions=("discrimination",), groups=())
+    sums = gosta.private.release(
+        load(folder), "auc:risk", ranges={"risk": (0, 1)}, label="died", classes=["no", "yes"],
+        drop_missing=True,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="does not compute auc:other, which the study asks"):
+        collect(study, sums.results, {})
+    with pytest.raises(InputError, match="computes auc:risk, which the study does not ask"):
+        collect(make(questions=("survival",)), sums.results, {})
+
+
+def test_sums_of_a_study_fit_into_one_release() -> None:
+    assert make().layout().size < 131_072
+    assert msgspec.to_builtins(make())["privacy"] == {"bins": 40}
+
+
+def test_files_of_results_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no such file.*gosta study run"):
+        results.read(tmp_path)
+    (tmp_path / "results.json").write_text("{")
+    with pytest.raises(InputError, match="is no JSON"):
+        results.read(tmp_path)
+    (tmp_path / "results.json").write_text(json.dumps({"format": 0}))
+    with pytest.raises(InputError, match="is no file of results of this version"):
+        results.read(tmp_path)
+
+
+def test_from_three_files_to_results_on_the_command_line(
+    folder: Path, tmp_path: Path, gosta_: Any
+) -> None:
+    files = sorted(folder.glob("*.csv"))
+    study = tmp_path / "study"
+    code, out, err = gosta_(
+        "study", "init", study, "--data", files[0], *ROLES, "--group", "sex", "--yes"
+    )
+    assert code == 0, err
+    assert "gosta study check" in out
+    written = read_study(study)
+    assert written.columns["time"].range == (0.0, 8.5)
+    assert written.columns["sex"].classes == ("F", "M")
+    assert written.study.times
+    code, out, err = gosta_("study", "check", study)
+    assert code == 0, err
+    assert "what leaves" in out
+    assert max(len(line) for line in out.splitlines() if str(study) not in line) <= 80
+    code, out, err = gosta_("study", "check", study, "--json")
+    assert json.loads(out)["numbers"] > 1000
+    code, out, err = gosta_("study", "run", study, *(x for file in files for x in ("--data", file)))
+    assert code == 0, err
+    assert "276 rows, 9 left out" in out
+    assert results.read(study)["how"]["data"] == [str(file) for file in files]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("init", "NEW", "--yes"), "label is missing: name the column of the outcome"),
+        (
+            ("init", "NEW", "--label", "died", "--score", "risk", "--group", "sex", "--yes"),
+            "the classes of sex are missing: give --classes sex=A,B, or a file",
+        ),
+        (("init", "NEW", "--label", "died", "--score", "a", "--threshold", "x"), "must be numbers"),
+        (("init", "NEW", "--label", "died", "--data", "FILE"), "discrimination needs a label"),
+        (("check", "NEW"), "no such file"),
+        (("run", "NEW"), "data is missing"),
+        (("collect", "NEW", "net"), "no such file"),
+    ],
+)
+def test_mistakes_are_one_line(
+    words: tuple[str, ...], message: str, folder: Path, tmp_path: Path, gosta_: Any
+) -> None:
+    places = {"NEW": tmp_path / "new", "FILE": folder / "site-0.csv"}
+    questions = ("--question", "discrimination") if "FILE" in words else ()
+    code, _, err = gosta_("study", *(places.get(word, word) for word in words), *questions)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
