@@ -4,6 +4,7 @@
 """
 
 from gosta.measures import (  # noqa: F401, I001  (the order of the listing)
+    calibration,
     classification,
     distribution,
     survival,

@@ -33,9 +33,14 @@ def quantiles(x: Floats, weights: Floats, parts: int = 10) -> Measured:
 
     The quantile k/m is the smallest value that at least that share of the rows does not exceed.
     """
-    order = np.argsort(x[:, 0], kind="stable")
-    below = np.cumsum(weights[order])
     shares = np.arange(1, int(parts)) / int(parts)
-    places = np.searchsorted(below, below[-1] * shares * (1 - WEIGHT_ROUNDING))
     labels = tuple(f"{100 * share:g} %" for share in shares)
-    return Measured(x[order[places], 0], labels=labels, at=shares)
+    return Measured(weighted_quantiles(x[:, 0], weights, shares), labels=labels, at=shares)
+
+
+def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
+    """Return the smallest value that at least a share of the rows does not exceed, for shares."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    places = np.searchsorted(below, below[-1] * shares * (1 - WEIGHT_ROUNDING))
+    return np.asarray(values[order[places]])

@@ -6,6 +6,8 @@ jackknife; others are computed again over samples of the rows, drawn with replac
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from gosta.errors import NumericalError
@@ -31,12 +33,16 @@ def standard_errors(influence: Floats, weights: Floats) -> Floats:
 
 
 def bootstrap(measure: Measure, x: Floats, weights: Floats, options: Options) -> Floats:
-    """Return the values over samples of the rows, drawn with replacement: draws × values."""
+    """Return the values over samples of the rows, drawn with replacement: draws × values.
+
+    Samples without a value, as those of one class, are left out.
+    """
     rng = np.random.default_rng(SEED)
     draws = []
     for _ in range(DRAWS):
         chosen = np.bincount(rng.integers(len(x), size=len(x)), minlength=len(x))
-        draws.append(measure.over(x, weights * chosen, options).value)
+        with suppress(NumericalError):
+            draws.append(measure.over(x, weights * chosen, options).value)
     return np.array(draws)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gosta import datasets
 from gosta.datasets.data import Data
-from gosta.errors import DataError, InputError, NumericalError
+from gosta.errors import DataError, InputError, NumericalError, shorten
 from gosta.runtime.arrays import Booleans, Floats, project
 from gosta.statistics.definition import features as features
 
@@ -79,6 +79,27 @@ def scored(data: Data, positive: Any = None) -> Floats:
             remedy="scale them or name a score column",
         )
     return np.column_stack([scores, signs])
+
+
+def risk(data: Data, positive: Any = None) -> Floats:
+    """Encode a row as its predicted risk, from 0 to 1, and its class, +1 or −1.
+
+    The risk is the score column, or the only feature.
+    """
+    has_score = data.score is not None and not data.has_selected_columns
+    names = [data.score] if has_score and data.score is not None else list(data.features)
+    if len(names) != 1:
+        raise DataError(
+            f"needs one column of predicted risks, there are {shorten(names) or 'none'}",
+            remedy="name it with score (--score)",
+        )
+    risks = data.to_floats(names)[:, 0]
+    wrong = np.flatnonzero((risks < 0) | (risks > 1))
+    if len(wrong):
+        found = f"row {wrong[0] + 1} of column {names[0]!r} is {risks[wrong[0]]:g}"
+        reason = f"needs predicted risks from 0 to 1, {found}"
+        raise DataError(reason, remedy=f"of per cent, --scale {names[0]}=0.01 makes shares")
+    return _two_classes(data, names, positive)
 
 
 def two_scores(data: Data, positive: Any = None) -> Floats:
