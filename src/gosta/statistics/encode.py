@@ -93,12 +93,7 @@ def risk(data: Data, positive: Any = None) -> Floats:
             f"needs one column of predicted risks, there are {shorten(names) or 'none'}",
             remedy="name it with score (--score)",
         )
-    risks = data.to_floats(names)[:, 0]
-    wrong = np.flatnonzero((risks < 0) | (risks > 1))
-    if len(wrong):
-        found = f"row {wrong[0] + 1} of column {names[0]!r} is {risks[wrong[0]]:g}"
-        reason = f"needs predicted risks from 0 to 1, {found}"
-        raise DataError(reason, remedy=f"of per cent, --scale {names[0]}=0.01 makes shares")
+    _check_risks(data.to_floats(names), names)
     return _two_classes(data, names, positive)
 
 
@@ -341,16 +336,20 @@ def survival_risks(data: Data) -> Floats:
 
 def _with_risks(x: Floats, names: Sequence[str], first: int = 2) -> Floats:
     """Return rows whose numbers from this place on are shares; else an error that names one."""
-    risks = x[:, first : first + len(names)]
-    beyond = (risks < 0) | (risks > 1)
-    if beyond.any():
-        row, column = np.argwhere(beyond)[0]
+    _check_risks(x[:, first : first + len(names)], names)
+    return x
+
+
+def _check_risks(risks: Floats, names: Sequence[str]) -> None:
+    """Raise an error that names the first predicted risk that is none."""
+    beyond = np.argwhere((risks < 0) | (risks > 1))
+    if len(beyond):
+        row, column = beyond[0]
         raise DataError(
             f"the predicted risk {names[column]} must lie from 0 to 1, row {row + 1} has "
             f"{risks[row, column]:g}",
-            remedy="divide per cent by 100",
+            remedy=f"of per cent, --scale {names[column]}=0.01 makes shares",
         )
-    return x
 
 
 def event_times(data: Data) -> Floats:
