@@ -224,7 +224,7 @@ def risk_bins(x: Floats, weights: Floats, groups: int, cuts: Any) -> RiskBins:
     )
     place = place.reshape(-1)
     rows, risks, observed = (
-        np.bincount(place, weights * part, len(filled))
+        np.bincount(place, weights * part, len(filled)).astype(np.float64)
         for part in (np.ones(len(x)), x[:, 0], _outcomes(x))
     )
     labels = bin_labels(np.concatenate([[0.0], edges, [1.0]]), filled)
