@@ -17,8 +17,8 @@ from gosta.errors import InputError, NumericalError
 from gosta.measures import MEASURES, Measure
 from gosta.runtime.arrays import Floats
 from gosta.sketches.comparison import compare
+from gosta.sketches.estimates import NO_VALUE, estimate_of
 from gosta.sketches.layout_builder import Bins
-from gosta.sketches.results import StratumResult
 from gosta.statistics.definition import (
     Normalisation,
     Options,
@@ -226,7 +226,9 @@ def exact(
             f"weights = {table.weights!r}: sums in bins have none", remedy="leave out bins"
         )
     (result,) = compare(table, name, settings, interval or LEVEL, given).results
-    return _estimate_of(result, name, table, interval or LEVEL)
+    if not result.has_value:
+        raise NumericalError(f"{result.statistic} is not defined here: {NO_VALUE}")
+    return estimate_of(result, interval or LEVEL)._replace(data=table.name)
 
 
 def make_sampling(size: int | None, seed: int) -> Sampling | None:
@@ -252,35 +254,3 @@ def _select(
 ) -> Data:
     table = datasets.load(data).select(columns, label, score, drop_missing)
     return table if weights is None else table.with_weights(weights)
-
-
-def _estimate_of(result: StratumResult, name: str, data: Data, level: float) -> Estimate:
-    """Return a result from sums as an estimate with a bracket; a curve has arrays for numbers."""
-    if not result.has_value:
-        raise _undefined(result.statistic)
-    low, high = result.interval or (np.nan, np.nan)
-    if result.intervals:
-        low, high = np.array(result.intervals, dtype=np.float64).T
-    value, *bracket = (
-        end[0] if len(end) == 1 else np.array(end, dtype=np.float64)
-        for end in (result.value, result.low, result.high)
-    )
-    return Estimate(
-        value,
-        low,
-        high,
-        np.nan if result.standard_error is None else result.standard_error,
-        level,
-        (bracket[0], bracket[1]),
-        result.labels,
-        statistic=result.statistic,
-        data=data.name,
-        n=round(result.rows),
-        at=np.array(result.at) if result.at else None,
-        axes=MEASURES[name].axes if name in MEASURES else None,
-    )
-
-
-def _undefined(statistic: str) -> NumericalError:
-    why = "there are too few rows, or all are in one class"
-    return NumericalError(f"{statistic} is not defined here: {why}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gosta.cli import options
@@ -41,6 +43,11 @@ def exact(
         int | None, "Random triples of rows instead of all, for a kernel of three rows of your own."
     ] = None,
     seed: Annotated[int | None, "Seed of synthetic data; with --sample that of the sample."] = None,
+    plot: Annotated[
+        Path | None,
+        "File of a plot, .png, .svg or .pdf, of curves and of the values of groups, with 95 % "
+        "intervals unless --interval says otherwise.",
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Compute the exact values of statistics over all rows of the data."""
@@ -51,6 +58,7 @@ def exact(
 
     table = rows.load(data or ["breast-cancer"], seed if sample is None else None)
     level = options.fraction("interval", interval, options.LEVEL)
+    options.check_picture("plot", plot)
     given = rows.statistic_options(option)
     if normalisation not in (None, "U", "V"):
         raise InputError(f"normalisation = {normalisation!r} must be U or V")
@@ -69,12 +77,12 @@ def exact(
             raise InputError(f"by = {by!r}: with bins, groups are strata (--strata {by})")
         if weights is not None:
             raise InputError(f"weights = {weights!r}: sums in bins have none; leave out bins")
-        _show_sums(rows.select(table), ",".join(titles), bins, level, given, as_json)
+        _show_sums(rows.select(table), ",".join(titles), bins, level, given, as_json, plot)
         return
     selected = rows.select(table)
     if weights is not None:
         selected = selected.with_weights(weights)
-    if by is not None and level is None:
+    if level is None and (by is not None or plot is not None):
         level = LEVEL
     settings: dict[str, Any] = {"by": by, "normalisation": normalisation, "interval": level}
     settings["sampling"] = make_sampling(sample, seed or 0)
@@ -84,7 +92,7 @@ def exact(
     else:
         estimates, reasons = _all_that_fit(selected, given, settings)
     is_single = len(titles) == 1 and by is None
-    if is_single and estimates[0].reason:
+    if is_single and estimates[0].reason and (interval is not None or estimates[0].value is None):
         raise InputError(estimates[0].reason, remedy=estimates[0].remedy)
     if as_json:
         print("\n".join(json.dumps(estimate.to_dict()) for estimate in estimates))
@@ -92,6 +100,32 @@ def exact(
         print(estimates[0].text())
     else:
         print(table_text(estimates, reasons, level))
+    if plot is not None:
+        _draw([*estimates, *_companions(selected, estimates, given, level)], plot, as_json)
+
+
+def _companions(
+    data: Data, estimates: Sequence[Estimate], given: dict[str, Any], level: float | None
+) -> Iterator[Estimate]:
+    """Yield what pictures of estimates show besides, such as the net benefit of treating all."""
+    from gosta.analysis.computation import compute
+    from gosta.measures import MEASURES
+    from gosta.statistics.pictures import COMPANIONS
+
+    names = [estimate.statistic for estimate in estimates]
+    wanted = {title for name, title in COMPANIONS.items() if name in names and title not in names}
+    for title in wanted:
+        own = {name: given[name] for name in given if name in MEASURES[title].options}
+        yield from compute(data, [title], options=own, interval=level)
+
+
+def _draw(estimates: Sequence[Estimate], file: Path, as_json: bool) -> None:
+    from gosta.statistics.pictures import draw_all
+    from gosta.views import plots
+
+    plots.save(draw_all(estimates, plots.new_figure), file)
+    if not as_json:
+        print(f"plot: {file}")
 
 
 def _show_sums(
@@ -101,11 +135,15 @@ def _show_sums(
     level: float | None,
     given: dict[str, Any],
     as_json: bool,
+    plot: Path | None,
 ) -> None:
     """Print values from sums, beside the values over the rows themselves."""
+    from gosta.analysis.computation import LEVEL
     from gosta.sketches.comparison import compare
+    from gosta.sketches.estimates import estimates_of
     from gosta.statistics import assumptions
 
+    level = LEVEL if level is None and plot is not None else level
     compared = compare(data, statistics, bins, level, given)
     names = {part.sketch.name for part in compared.layout.parts if part.has_label}
     assumed, warnings = assumptions.of_classes(data, names, given)
@@ -115,9 +153,11 @@ def _show_sums(
     if as_json:
         for record in compared.records():
             print(json.dumps({**record, "assumed": assumed, "warnings": warnings}))
-        return
-    lines = [*assumptions.text(assumed), *(f"warning: {warning}" for warning in warnings)]
-    print(compared.text(level), *map(terminal.printable, lines), sep="\n")
+    else:
+        lines = [*assumptions.text(assumed), *(f"warning: {warning}" for warning in warnings)]
+        print(compared.text(level), *map(terminal.printable, lines), sep="\n")
+    if plot is not None:
+        _draw(list(estimates_of(compared.results, level)), plot, as_json)
 
 
 def _all_that_fit(

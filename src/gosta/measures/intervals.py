@@ -57,7 +57,13 @@ def estimate(
     found = measure.over(x, weights, options)
     if not np.isfinite(found.value).any():
         raise NumericalError(f"{measure.name} is not defined here: {NO_VALUE}")
-    result = Estimate(_plain(found.value), labels=found.labels, at=found.at, axes=measure.axes)
+    result = Estimate(
+        _plain(found.value),
+        labels=found.labels,
+        at=found.at,
+        axes=measure.axes,
+        counts=None if found.at is None else found.trials,
+    )
     if level is None or measure.no_interval:
         return result
     low, high, errors = ends(measure, found, x, weights, options, level)

@@ -13,13 +13,16 @@ import numpy as np
 
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import is_installed
-from gosta.statistics import assumptions
+from gosta.statistics import assumptions, pictures
 from gosta.statistics.definition import Normalisation
 from gosta.statistics.distributions import difference_p
 from gosta.statistics.heterogeneity import Heterogeneity
-from gosta.views import html, numbers, terminal
+from gosta.views import html, numbers, plots, terminal
 
-MOST_SHOWN = 20  # values of one statistic in a line
+MOST_SHOWN = 20  # values of one statistic in a line, and points of a curve in a table
+MOST_WIDE = 40  # characters of several values in a cell of a table
+CURVE_DIGITS = 4  # of a table of a curve
+MOST_POINTS = 11  # shown of a curve that has more than MOST_SHOWN
 POPULATION, ALL_TRIPLES = "the population", "all triples"  # what an interval can be for
 NO_HETEROGENEITY = "it takes two groups with a standard error that is not 0"
 
@@ -73,6 +76,7 @@ class Estimate(NamedTuple):
     axes: tuple[str, str] | None = None  # of a curve: names of its horizontal and vertical axis
     degrees: float = inf  # of freedom of the standard error, by which the p-value is found
     null_value: float | None = None  # the value that the p-value is for; None: there is none
+    counts: Any = None  # of a curve: number of rows that each value rests on, where it is known
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""
@@ -100,12 +104,19 @@ class Estimate(NamedTuple):
             numbers_of |= {
                 name: getattr(self, name) for name in ("low", "high", "standard_error", "level")
             }
-        numbers_of |= {
-            name: getattr(self, name) for name in ("bracket", "labels") if getattr(self, name)
-        }
+        if self.bracket is not None:
+            numbers_of["bracket"] = self.bracket
+        if self.at is not None:
+            points = f"{self.statistic}: {np.size(self.value):,} points"
+            return f"Estimate({points}, value, at{', low, high' * (self.level is not None)})"
+        if self.labels:
+            numbers_of["labels"] = self.labels
         return f"Estimate({', '.join(f'{name}={value!r}' for name, value in numbers_of.items())})"
 
     def _repr_html_(self) -> str:
+        if self.value is not None and (self.labels or self.at is not None):
+            title = f"{self.statistic} of {self.n:,} rows"
+            return html.table(self.table(digits=CURVE_DIGITS), heading=True, caption=title)
         rows = {"value": numbers.number(self.value)}
         if self.level is not None:
             name = f"{numbers.percent(self.level, 'g')} interval"
@@ -168,10 +179,6 @@ class Estimate(NamedTuple):
             record["tuples"] = self.tuples
         if self.weights is not None:
             record["weights"] = self.weights
-        if self.labels:
-            record["labels"] = list(self.labels)
-        if self.at is not None:
-            record["at"] = np.asarray(self.at).tolist()
         if self.by is not None:
             compared = self.heterogeneity
             record |= {
@@ -184,13 +191,22 @@ class Estimate(NamedTuple):
             }
         return record
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the curve with its intervals, or the values of groups, and return the axes.
+
+        Without `ax` into a new figure, which notebooks show.
+        """
+        ax = plots.shown_figure(*pictures.CURVE_SIZE).add_subplot() if ax is None else ax
+        pictures.draw_one(self, ax)
+        return ax
+
     def _numbers(self) -> dict[str, Any]:
         """Return the value and its interval as plain values."""
         record: dict[str, Any] = {
             "statistic": self.statistic,
             "group": self.group,
             "n": self.n,
-            "value": self.plain_value,
+            "value": None if self.value is None else _finite(self.value),
             "reason": self._reason_and_remedy,
         }
         if self.level is not None:
@@ -199,7 +215,41 @@ class Estimate(NamedTuple):
             record["interval"]["level"] = self.level if self.covers == POPULATION else None
         if self.p_value is not None:
             record |= {"p_value": _finite(self.p_value), "null_value": self.null_value}
+            record |= {"degrees": self.degrees} if isfinite(self.degrees) else {}
+        if self.bracket is not None:
+            record["bracket"] = [_finite(end) for end in self.bracket]
+        if self.labels:
+            record["labels"] = list(self.labels)
+        if self.axes is not None:
+            record["axes"] = list(self.axes)
+        for name in ("at", "counts"):
+            if getattr(self, name) is not None:
+                record[name] = np.asarray(getattr(self, name)).tolist()
         return record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Estimate:
+        """Return the estimate of plain values, as `to_dict` gives them.
+
+        >>> found = Estimate(0.8, 0.7, 0.9, level=0.95, statistic="auc", n=50)
+        >>> Estimate.from_dict(found.to_dict()).high
+        0.9
+        """
+        known = {name: record[name] for name in cls._fields if record.get(name) is not None}
+        interval = record.get("interval") or {}
+        known |= {name: interval[name] for name in interval if interval[name] is not None}
+        for name in ("value", "low", "high", "standard_error", "at", "counts"):
+            if isinstance(known.get(name), list):
+                known[name] = np.array(known[name], dtype=np.float64)
+        for name in ("labels", "axes", "columns", "warnings"):
+            known[name] = tuple(known[name]) if name in known else cls._field_defaults[name]
+        if "bracket" in known:
+            low, high = (np.array(end, dtype=np.float64) for end in known["bracket"])
+            known["bracket"] = (low, high) if low.ndim else (float(low), float(high))
+        known["groups"] = tuple(cls.from_dict(group) for group in record.get("groups", ()))
+        compared = record.get("heterogeneity")
+        known["heterogeneity"] = None if compared is None else Heterogeneity(**compared)
+        return cls(**{"value": None, **known})
 
     @property
     def _reason_and_remedy(self) -> str:
@@ -220,27 +270,58 @@ class Estimate(NamedTuple):
             "reason": self._reason_and_remedy,
         }
 
-    def _labelled_cells(self) -> list[list[str]]:
-        """Return a line for each of several values: what it is for, the value, its interval."""
-        cells = [[name, numbers.number(value)] for name, value in self._labelled()]
-        if self.level is None:
-            return cells
-        ends = zip(np.ravel(self.low).tolist(), np.ravel(self.high).tolist(), strict=True)
-        heading = ["", "value", f"{numbers.percent(self.level, 'g')} interval"]
-        lines = zip(cells, ends, strict=True)
-        return [heading, *([*line, numbers.interval(*pair)] for line, pair in lines)]
+    def table(self, most: int = MOST_SHOWN, digits: int = 6) -> list[list[str]]:
+        """Return the lines of a table of several values: what each is for, value, interval.
 
-    def _labelled(self) -> list[tuple[str, float]]:
-        return list(zip(self.labels, np.ravel(self.value).tolist(), strict=True))
+        Of a curve of more than `most` points there are fewer, from the first to the last. The first
+        line is the heading.
+        """
+        values, shown = np.ravel(self.value), np.arange(np.size(self.value))
+        heads, heading = self.labels, ["", "value"]
+        if self.at is not None:
+            heading, shown = list(self.axes or heading), np.flatnonzero(np.isfinite(values))
+            heads = tuple(numbers.number(x, digits) for x in np.ravel(self.at).tolist())
+        if self.at is not None and len(shown) > most:
+            places = np.linspace(0, len(shown) - 1, MOST_POINTS).round().astype(int)
+            shown = shown[places]
+        columns = [[heads[k] for k in shown], [numbers.number(v, digits) for v in values[shown]]]
+        pairs: dict[str, Any] = {}
+        if self.level is not None and np.size(self.low) == len(values):
+            pairs[f"{numbers.percent(self.level, 'g')} interval"] = (self.low, self.high)
+        if self.bracket is not None:
+            pairs["bracket"] = self.bracket
+        for name, pair in pairs.items():
+            low, high = (np.ravel(end)[shown].tolist() for end in pair)
+            columns.append(
+                [numbers.interval(*ends, digits) for ends in zip(low, high, strict=True)]
+            )
+            heading.append(name)
+        return [heading, *map(list, zip(*columns, strict=True))]
+
+    def _table_lines(self) -> list[str]:
+        """Return the table of several values, and how many points of a curve it leaves out."""
+        cells = self.table(digits=6 if self.at is None else CURVE_DIGITS)
+        points = int(np.isfinite(np.ravel(self.value)).sum())
+        lines = [
+            terminal.columns(
+                cells if len(cells[0]) > 2 or self.at is not None else cells[1:], right=[1]
+            )
+        ]
+        if self.at is not None and len(cells) - 1 < points:
+            lines.append(
+                f"  {len(cells) - 1} of {points:,} points (--json: all; --plot draws them)"
+            )
+        return lines
 
     def text(self) -> str:
         """Return the value, its interval, and what it was computed from, in lines."""
         value = self.plain_value
-        is_long = isinstance(value, list) and len(value) == self.n > MOST_SHOWN
-        shown = "one value for each row, below" if is_long else "" if self.labels else value
-        lines = [f"{self.statistic} of {self.data}: {shown}".rstrip()]
-        if self.labels:
-            lines.append(terminal.columns(self._labelled_cells(), right=[1]))
+        is_long = self.at is None and isinstance(value, list) and len(value) == self.n > MOST_SHOWN
+        has_table = bool(self.labels) or self.at is not None
+        shown = "one value for each row, below" if is_long else numbers.number(value)
+        lines = [f"{self.statistic} of {self.data}: {'' if has_table else shown}".rstrip()]
+        if has_table:
+            lines += self._table_lines()
         elif self.level is not None:
             what = f"{numbers.percent(self.level, 'g')} interval"
             what += f" for {self.covers}" * (self.covers != POPULATION)
@@ -372,12 +453,14 @@ def table_text(
 
 
 def _cells(estimate: Estimate, has_interval: bool, last: str) -> list[str]:
-    ends = [
-        numbers.NONE if estimate.level is None else numbers.interval(estimate.low, estimate.high)
-    ]
-    value = numbers.number(estimate.plain_value)
-    if isinstance(estimate.plain_value, list) and len(estimate.plain_value) > MOST_SHOWN:
-        value = f"{len(estimate.plain_value):,} values (--json)"
+    value, ends = numbers.number(estimate.plain_value), [numbers.NONE]
+    if np.ndim(estimate.value):
+        is_curve = estimate.at is not None
+        if is_curve or len(value) > MOST_WIDE:
+            what = "points" if is_curve else "values"
+            value = f"{np.size(estimate.value):,} {what} (--json)"
+    elif estimate.level is not None:
+        ends = [numbers.interval(estimate.low, estimate.high)]
     return [
         estimate.statistic,
         f"{estimate.n:,}",
@@ -395,7 +478,8 @@ def _group_cells(pooled: Estimate) -> list[list[str]]:
     ]
     lines[0][0] = pooled.statistic
     title = f"mean of {numbers.count(len(pooled.group_values), 'group')}"
-    lines.append(["", title, "", numbers.number(pooled.mean_of_groups), "", ""])
+    if pooled.at is None:
+        lines.append(["", title, "", numbers.number(pooled.mean_of_groups), "", ""])
     compared = pooled.heterogeneity
     if compared is not None:
         mean, ends = numbers.number(compared.mean), numbers.interval(*compared.mean_interval)

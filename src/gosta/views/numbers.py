@@ -4,6 +4,8 @@
 ('0.963136', '1.5, -', '-')
 >>> interval(0.25, 0.75), interval(None, None)
 ('0.25 to 0.75', '-')
+>>> short(0.9), short(12.345), short(-0.00012345), short(1234.5), short(None)
+('0.900', '12.3', '-0.000123', '1,234', '-')
 >>> percent(0.12345), percent(0.9999, "g"), percent(None)
 ('12.3 %', '99.99 %', '-')
 >>> error(0.0123), error(421.0), error(0.0123, relative=False)
@@ -55,6 +57,16 @@ def interval(low: float | None, high: float | None, digits: int = 6) -> str:
     if low is None or high is None or math.isnan(low):
         return NONE
     return f"{number(low, digits)} to {number(high, digits)}"
+
+
+def short(value: float | None) -> str:
+    """Format a value for a reader who compares it with others: about three digits."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if 0 < abs(value) < 0.01:
+        return f"{value:.3g}"
+    decimals = 3 if abs(value) < 10 else 1 if abs(value) < 1000 else 0
+    return f"{value:,.{decimals}f}"
 
 
 def percent(share: float | None, spec: str = ".3g") -> str:

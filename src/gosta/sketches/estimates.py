@@ -1,0 +1,72 @@
+"""Results from sums as estimates: a value with a bracket, and its strata as groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from gosta.measures.definition import MEASURES
+from gosta.sketches.results import StratumResult
+from gosta.statistics.estimate import Estimate
+
+NO_VALUE = "there are too few rows, or all are in one class"
+HIDDEN = "too few rows, too much noise, or all rows in one class"
+
+
+def estimates_of(
+    results: Iterable[StratumResult], level: float | None, **known: Any
+) -> Iterator[Estimate]:
+    """Yield an estimate of each statistic, with its strata as groups.
+
+    `results` are in order: each statistic over all rows, then in its strata. `known` are further
+    fields of the estimates, such as the name of the data.
+    """
+    for _, members in groupby(results, key=lambda result: result.statistic):
+        first, *strata = members
+        pooled = estimate_of(first, level)._replace(**known)
+        if strata:
+            by = ", ".join(name for name, _ in _pairs(strata[0]))
+            groups = (_group(stratum, level) for stratum in strata)
+            pooled = pooled._replace(by=by, groups=tuple(groups))
+        yield pooled
+
+
+def estimate_of(result: StratumResult, level: float | None) -> Estimate:
+    """Return a result as an estimate with a bracket; a curve has arrays for numbers."""
+    if not result.has_value:
+        return Estimate(None, statistic=result.statistic, reason=HIDDEN)
+    low, high = result.interval or (np.nan, np.nan)
+    if result.intervals:
+        low, high = np.array(result.intervals, dtype=np.float64).T
+    value, *bracket = (
+        end[0] if len(end) == 1 else np.array(end, dtype=np.float64)
+        for end in (result.value, result.low, result.high)
+    )
+    measure = MEASURES.get(result.statistic.partition(":")[0])
+    return Estimate(
+        value,
+        low,
+        high,
+        np.nan if result.standard_error is None else result.standard_error,
+        level,
+        (bracket[0], bracket[1]),
+        result.labels,
+        statistic=result.statistic,
+        n=round(result.rows),
+        at=np.array(result.at) if result.at else None,
+        axes=None if measure is None else measure.axes,
+    )
+
+
+def _group(stratum: StratumResult, level: float | None) -> Estimate:
+    name = ", ".join(value for _, value in _pairs(stratum))
+    return estimate_of(stratum, level)._replace(group=name)
+
+
+def _pairs(stratum: StratumResult) -> Sequence[tuple[str, str]]:
+    """Return the columns and values of a stratum such as "sex = f, ward = a"."""
+    parts = (part.partition(" = ") for part in stratum.stratum.split(", "))
+    return [(column, value) for column, _, value in parts]

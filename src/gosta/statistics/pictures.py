@@ -1,0 +1,238 @@
+"""Pictures of estimates: which belong into one, and what they are called.
+
+A picture holds what is to be compared: the curves of several scores or groups, a decision curve
+beside that of treating all, the values of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gosta.errors import InputError
+from gosta.runtime.arrays import Floats
+from gosta.views import curves, numbers
+from gosta.views.curves import STYLES, Curve, Line
+
+if TYPE_CHECKING:
+    from gosta.statistics.estimate import Estimate
+
+CURVE_SIZE = (4.6, 4.0)  # inches
+FOREST_WIDTH, FOREST_LINE = 6.4, 0.28  # inches
+COLUMNS = 2  # pictures beside each other in a file
+# Curves that are drawn into the picture of another statistic.
+INTO = {
+    "net-benefit-of-all": "net-benefit",
+    "smooth-calibration-curve": "calibration-curve",
+    "numbers-at-risk": "kaplan-meier",
+}
+BESIDE = ("net-benefit-of-all", "numbers-at-risk")  # of these, not drawn as curves of a score
+# What a picture of a statistic needs besides.
+COMPANIONS = {"net-benefit": "net-benefit-of-all", "precision-recall-curve": "net-benefit-of-all"}
+# Values that say nothing, in forest plots.
+CHANCE = {"auc": 0.5, "concordance-index": 0.5, "uno-concordance": 0.5, "time-dependent-auc": 0.5}
+
+
+class Picture(NamedTuple):
+    """A picture of one or several estimates."""
+
+    kind: str  # name of the statistic that it is about
+    title: str
+    estimates: tuple[Estimate, ...]  # drawn, each with its groups if `has_groups`
+    has_groups: bool
+    beside: tuple[Estimate, ...] = ()  # that help to draw, such as treating all
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether it shows curves; otherwise values under each other."""
+        return self.estimates[0].at is not None
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in inches."""
+        if not self.is_curve:
+            return FOREST_WIDTH, 1.2 + FOREST_LINE * len(_lines(self))
+        at_risk = sum(each.counts is not None for each in _parts(self))
+        has_table = self.kind in STYLES and STYLES[self.kind].has_risk_table
+        return CURVE_SIZE[0], CURVE_SIZE[1] + 0.15 * (at_risk + 1) * has_table
+
+    @property
+    def description(self) -> str:
+        """What is seen, for those who cannot see it."""
+        if not self.is_curve:
+            found = [f"{one.label} {numbers.short(one.value)}" for one in _lines(self)]
+            return f"{self.title}: {', '.join(found)}"
+        horizontal, vertical = self.estimates[0].axes or ("", "")
+        found = []
+        for part in _parts(self):
+            known = np.flatnonzero(np.isfinite(np.ravel(part.value)))
+            x, y = np.asarray(part.at)[known], np.ravel(part.value)[known]
+            ends = [f"({numbers.short(x[k])}, {numbers.short(y[k])})" for k in (0, -1)]
+            found.append(f"{_label(part, self)} from {ends[0]} to {ends[1]}".strip())
+        return f"{self.title}, {vertical} over {horizontal}: {'; '.join(found)}"
+
+    def draw(self, ax: Any) -> None:
+        """Draw into an axes."""
+        if self.is_curve:
+            _draw_curves(self, ax)
+        else:
+            lines = _lines(self)
+            curves.draw_forest(ax, lines, _base(self.estimates[0]), CHANCE.get(self.kind))
+        ax.set_title(self.title, fontsize=10)
+
+
+def pictures(estimates: Sequence[Estimate]) -> list[Picture]:
+    """Return the pictures of estimates; those that none can show are left out."""
+    by_kind: dict[str, list[Estimate]] = {}
+    for estimate in estimates:
+        if estimate.value is not None:
+            name = _base(estimate)
+            by_kind.setdefault(INTO.get(name, name), []).append(estimate)
+    found: list[Picture] = []
+    for kind, members in by_kind.items():
+        found += _of_kind(kind, members)
+    return found
+
+
+def _of_kind(kind: str, members: list[Estimate]) -> list[Picture]:
+    beside = tuple(one for one in members if _base(one) in BESIDE)
+    own = [one for one in members if _base(one) not in BESIDE]
+    if not own:
+        own, beside = members, ()
+    drawn = [one for one in own if one.at is not None]
+    if drawn:
+        title = STYLES[kind].title if kind in STYLES else kind
+        name = f"{title} (n = {drawn[0].n:,})"
+        found = [Picture(kind, name, tuple(drawn), False, beside)]
+        for one in drawn:
+            if one.by is not None:
+                by = f"{title} by {one.by}{_of_columns(one)}"
+                found.append(Picture(kind, by, (one,), True, ()))
+        return found
+    values = [one for one in own if np.ndim(one.value) == 0 and one.level is not None]
+    grouped = [one for one in values if one.by is not None]
+    found = [
+        Picture(kind, f"{kind} by {one.by}{_of_columns(one)}", (one,), True) for one in grouped
+    ]
+    if len(values) > len(grouped):
+        found.insert(0, Picture(kind, kind, tuple(values), False))
+    return found + [
+        Picture(kind, f"{kind}{_of_columns(one)}", (one,), False)
+        for one in own
+        if np.ndim(one.value) == 1 and np.size(one.low) == np.size(one.value)
+    ]
+
+
+def draw_all(estimates: Sequence[Estimate], new_figure: Any) -> Any:
+    """Return a figure with all pictures of estimates; `new_figure` takes width and height."""
+    shown = pictures(estimates)
+    if not shown:
+        raise nothing_to_draw(estimates[0])
+    across = min(COLUMNS, len(shown))
+    rows = [shown[k : k + across] for k in range(0, len(shown), across)]
+    heights = [max(one.size[1] for one in row) for row in rows]
+    width = max(sum(one.size[0] for one in row) for row in rows)
+    figure = new_figure(width, sum(heights))
+    grid = figure.add_gridspec(len(rows), across, height_ratios=heights)
+    for k, picture in enumerate(shown):
+        picture.draw(figure.add_subplot(grid[k // across, k % across]))
+    return figure
+
+
+def draw_one(estimate: Estimate, ax: Any) -> None:
+    """Draw one estimate, with its groups if it has some."""
+    shown = pictures([estimate])
+    if not shown:
+        raise nothing_to_draw(estimate)
+    shown[-1].draw(ax)
+
+
+def nothing_to_draw(estimate: Estimate) -> InputError:
+    """Return the error that an estimate is neither a curve nor a value with an interval."""
+    what = f"{estimate.statistic} has no picture: it is no curve, and has no interval"
+    return InputError(what, remedy="ask for one: --interval 95% (interval=0.95)")
+
+
+def _base(estimate: Estimate) -> str:
+    """Return the name of the statistic, without columns and weights.
+
+    >>> from gosta.statistics.estimate import Estimate
+    >>> _base(Estimate(0.8, statistic="auc@w:risk"))
+    'auc'
+    """
+    return estimate.statistic.partition(":")[0].partition("@")[0]
+
+
+def _of_columns(estimate: Estimate) -> str:
+    columns = estimate.statistic.partition(":")[2]
+    return f", {columns}" if columns else ""
+
+
+def _label(estimate: Estimate, picture: Picture) -> str:
+    """Return what tells an estimate from the others of a picture."""
+    if picture.has_groups:
+        return f"{estimate.group}"
+    columns = estimate.statistic.partition(":")[2]
+    if len({_base(one) for one in picture.estimates}) > 1:
+        return f"{_base(estimate)} {columns}".strip()
+    return columns or ("score" if picture.beside else "")
+
+
+def _parts(picture: Picture) -> list[Estimate]:
+    """Return the estimates whose values are drawn."""
+    if not picture.has_groups:
+        return list(picture.estimates)
+    return [one for one in picture.estimates[0].groups if one.value is not None]
+
+
+def _lines(picture: Picture) -> list[Line]:
+    first = picture.estimates[0]
+    if np.ndim(first.value) == 1:
+        parts = zip(first.labels, first.value, first.low, first.high, strict=True)
+        return [Line(name, value, low, high, first.n) for name, value, low, high in parts]
+    lines = [_line(one, _label(one, picture) or picture.title) for one in _parts(picture)]
+    if picture.has_groups:
+        lines.append(_line(picture.estimates[0], "all rows")._replace(is_summary=True))
+    return lines
+
+
+def _line(estimate: Estimate, label: str) -> Line:
+    low, high = (np.nan if end is None else float(end) for end in (estimate.low, estimate.high))
+    return Line(label, float(estimate.value), low, high, estimate.n)
+
+
+def _draw_curves(picture: Picture, ax: Any) -> None:
+    drawn = [_curve(one, _label(one, picture)) for one in _parts(picture)]
+    others = [_curve(one, "all") for one in picture.beside if _base(one) == "net-benefit-of-all"]
+    line = 0.0 if picture.kind == "net-benefit" else None
+    if picture.kind == "precision-recall-curve" and others:
+        line, others = _prevalence(others[0]), []
+    axes, level = picture.estimates[0].axes or ("", ""), picture.estimates[0].level
+    curves.draw_curves(ax, picture.kind, drawn, axes, line, others[:1], level)
+
+
+def _prevalence(treat_all: Curve) -> float:
+    """Return the share of positive rows: the net benefit of all at t is p − (1 − p)·t/(1 − t)."""
+    t, benefit = float(treat_all.x[0]), float(treat_all.y[0])
+    return benefit * (1 - t) + t
+
+
+def _curve(estimate: Estimate, label: str) -> Curve:
+    y, low, high = (_array(part) for part in (estimate.value, estimate.low, estimate.high))
+    has_interval = len(low) == len(high) == len(y) and estimate.level is not None
+    bracket, counts = estimate.bracket, estimate.counts
+    return Curve(
+        _array(estimate.at),
+        y,
+        label,
+        low if has_interval else None,
+        high if has_interval else None,
+        None if bracket is None else (_array(bracket[0]), _array(bracket[1])),
+        None if counts is None else _array(counts),
+    )
+
+
+def _array(values: Any) -> Floats:
+    return np.ravel(np.asarray(values, dtype=np.float64))

@@ -1,0 +1,278 @@
+"""Pictures of a study: curves with bands, and forest plots of values with their intervals.
+
+The functions take plain arrays and texts, so that commands, notebooks and reports share them.
+Bands are pale for intervals, which are about the population, and darker for brackets, in which the
+value over the rows lies for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gosta.runtime.arrays import Floats
+from gosta.views.numbers import number, percent, short
+
+# Okabe and Ito's palette and dashes, so that curves can be told apart in grey print, too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))
+GREY = "#777777"
+INTERVAL_OPACITY, BRACKET_OPACITY = 0.15, 0.35
+MOST_MARKED = 30  # points that are marked; a curve of more is a line
+MOST_DRAWN = 2000  # points of a curve; more cannot be seen
+FONT = 9  # points, of texts inside a picture
+ROOM = 1.05  # of an axis, relative to the largest value
+
+
+class Curve(NamedTuple):
+    """Points of a curve; NaN where it has no value."""
+
+    x: Floats
+    y: Floats
+    label: str = ""  # in the legend
+    low: Floats | None = None  # ends of the intervals
+    high: Floats | None = None
+    bracket: tuple[Floats, Floats] | None = None
+    counts: Floats | None = None  # rows that each point rests on
+
+    @property
+    def tops(self) -> Floats:
+        """The highest that is drawn at each point."""
+        return self.y if self.high is None else np.fmax(self.y, self.high)
+
+
+class Line(NamedTuple):
+    """A line of a forest plot."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    rows: int
+    is_summary: bool = False  # over all rows, drawn below the groups as a diamond
+
+
+class Style(NamedTuple):
+    """How curves of one kind are drawn."""
+
+    title: str
+    diagonal: str = ""  # what lies on the diagonal, in the legend
+    line: str = ""  # what the horizontal line is, in the legend
+    is_share: bool = True  # both axes go from 0 to 1
+    ends: tuple[tuple[float, float], ...] = ()  # points that every such curve has
+    has_steps: bool = False
+    has_histogram: bool = False  # of the rows that points rest on
+    has_risk_table: bool = False  # of the rows that points rest on, below
+
+
+PLAIN = Style("", is_share=False)
+CALIBRATION = Style(
+    "Calibration curve", diagonal="ideal", is_share=False, ends=(), has_histogram=True
+)
+# By the name of the statistic; others are drawn as they are.
+STYLES = {
+    "roc-curve": Style("ROC curve", diagonal="chance", ends=((0.0, 0.0), (1.0, 1.0))),
+    "precision-recall-curve": Style("Precision-recall curve", line="prevalence"),
+    "calibration-curve": CALIBRATION,
+    "smooth-calibration-curve": CALIBRATION,
+    "survival-calibration": CALIBRATION._replace(title="Calibration at the horizon"),
+    "net-benefit": Style("Decision curve", line="none", is_share=False),
+    "kaplan-meier": Style(
+        "Kaplan-Meier curve",
+        is_share=False,
+        ends=((0.0, 1.0),),
+        has_steps=True,
+        has_risk_table=True,
+    ),
+    "lorenz-curve": Style("Lorenz curve", diagonal="equality", ends=((0.0, 0.0), (1.0, 1.0))),
+}
+
+
+def draw_curves(
+    ax: Any,
+    kind: str,
+    curves: Sequence[Curve],
+    axes: tuple[str, str],
+    line: float | None = None,
+    others: Sequence[Curve] = (),
+    level: float | None = None,
+) -> None:
+    """Draw curves of one kind, the name of a statistic.
+
+    `line` is where the horizontal line is, such as the prevalence; `others` are curves to compare
+    with, such as the net benefit of treating all; `level` is that of the intervals.
+    """
+    style = STYLES.get(kind, PLAIN)
+    for place, curve in enumerate(curves):
+        _draw(ax, _shown(curve, style), style, place)
+    for curve in others:
+        ax.plot(curve.x, curve.y, color=GREY, linestyle="-", linewidth=1.2, label=curve.label)
+    _set_limits(ax, style, curves, others)
+    if style.diagonal:
+        ax.axline((0, 0), slope=1, color=GREY, linewidth=1, linestyle=DASHES[1], zorder=1)
+        ax.plot([], [], color=GREY, linewidth=1, linestyle=DASHES[1], label=style.diagonal)
+    if style.line and line is not None:
+        name = style.line if line == 0 else f"{style.line} {number(line, 3)}"
+        ax.axhline(line, color=GREY, linewidth=1, linestyle=DASHES[1], label=name, zorder=1)
+    bands = {BRACKET_OPACITY: "certain bracket"} if any(c.bracket for c in curves) else {}
+    if level is not None and any(curve.low is not None for curve in curves):
+        bands[INTERVAL_OPACITY] = f"{percent(level, 'g')} interval"
+    for opacity, name in bands.items():
+        ax.fill_between([], [], [], color=GREY, alpha=opacity, linewidth=0, label=name)
+    if style.has_histogram:
+        _draw_histogram(ax, curves)
+    if style.has_risk_table:
+        _write_risk_table(ax, curves)
+    horizontal, vertical = axes
+    ax.set_xlabel(horizontal)
+    ax.set_ylabel(vertical)
+    finish(ax)
+
+
+def finish(ax: Any) -> None:
+    """Add what all pictures have: a faint grid, and a legend if there is something in it."""
+    ax.grid(alpha=0.3, linewidth=0.5)
+    ax.spines[["top", "right"]].set_visible(False)
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(frameon=False, fontsize=FONT)
+
+
+def _shown(curve: Curve, style: Style) -> Curve:
+    """Return a curve in order, with its ends, and without points that cannot be told apart."""
+    order = np.lexsort((curve.y, curve.x))
+    chosen = order[np.isfinite(curve.y[order])]
+    if len(chosen) > MOST_DRAWN:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, MOST_DRAWN).round().astype(int)]
+    first = [end for end in style.ends if not len(chosen) or end[0] < curve.x[chosen[0]]]
+    last = [end for end in style.ends if len(chosen) and end[0] > curve.x[chosen[-1]]]
+
+    def extended(values: Floats, axis: int) -> Floats:
+        before, after = ([end[axis] for end in ends] for ends in (first, last))
+        return np.concatenate([before, values[chosen], after])
+
+    bracket = curve.bracket
+    return Curve(
+        extended(curve.x, 0),
+        extended(curve.y, 1),
+        curve.label,
+        None if curve.low is None else extended(curve.low, 1),
+        None if curve.high is None else extended(curve.high, 1),
+        None if bracket is None else (extended(bracket[0], 1), extended(bracket[1], 1)),
+    )
+
+
+def _draw(ax: Any, curve: Curve, style: Style, place: int) -> None:
+    look: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)]}
+    step = {"step": "post"} if style.has_steps else {}
+    if curve.low is not None and curve.high is not None:
+        opacity = {"alpha": INTERVAL_OPACITY, "linewidth": 0}
+        ax.fill_between(curve.x, curve.low, curve.high, **look, **opacity, **step)
+    if curve.bracket is not None:
+        opacity = {"alpha": BRACKET_OPACITY, "linewidth": 0}
+        ax.fill_between(curve.x, *curve.bracket, **look, **opacity, **step)
+    look |= {"linestyle": DASHES[place % len(DASHES)], "linewidth": 1.6}
+    if style.has_steps:
+        look["drawstyle"] = "steps-post"
+    elif len(curve.x) <= MOST_MARKED:
+        look |= {"marker": "o", "markersize": 3.5}
+    ax.plot(curve.x, curve.y, label=curve.label or None, **look)
+
+
+def _set_limits(ax: Any, style: Style, curves: Sequence[Curve], others: Sequence[Curve]) -> None:
+    if style.is_share:
+        ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+    elif style.diagonal:
+        most = max(float(np.nanmax([*curve.x, *curve.tops])) for curve in curves)
+        ax.set(xlim=(0, ROOM * most), ylim=(0, ROOM * most), aspect="equal")
+    elif style.has_steps:
+        ax.set(xlim=(0, None), ylim=(0, 1.01))
+    elif style.line:  # what is far below nothing is of no use either
+        highest = [curve.tops for curve in curves] + [curve.y for curve in others]
+        most = max(float(np.nanmax(values)) for values in highest)
+        ax.set_ylim(-0.25 * most, ROOM * most)
+
+
+def _draw_histogram(ax: Any, curves: Sequence[Curve]) -> None:
+    """Draw how many rows points rest on, as bars below the curve on an axis of their own."""
+    counted = [curve for curve in curves if curve.counts is not None]
+    if not counted:
+        return
+    bars = ax.inset_axes((0, 0, 1, 0.15), sharex=ax, zorder=0)
+    for place, curve in enumerate(counted):
+        known = np.isfinite(curve.y)
+        width = 0.012 * np.ptp(ax.get_xlim())
+        bars.bar(
+            curve.x[known] + place * width,
+            np.asarray(curve.counts)[known],
+            width=width,
+            color=COLOURS[place % len(COLOURS)],
+            alpha=0.45,
+        )
+    bars.set_axis_off()
+    bars.set_label("rows")
+
+
+def _write_risk_table(ax: Any, curves: Sequence[Curve]) -> None:
+    """Write below the axis how many rows are at risk at its ticks, a line for each curve."""
+    counted = [curve for curve in curves if curve.counts is not None]
+    if not counted:
+        return
+    ticks = [tick for tick in ax.get_xticks() if 0 <= tick <= ax.get_xlim()[1]]
+    _write_below(ax, 0.0, 0, "at risk", "right")
+    for line, curve in enumerate(counted):
+        row = line + (len(curves) > 1)
+        if len(curves) > 1:
+            _write_below(ax, 0.0, row, curve.label, "right")
+        for tick in ticks:
+            _write_below(ax, tick, row, f"{_at_risk(curve, tick):,.0f}", "center")
+
+
+def _write_below(ax: Any, x: float, row: int, text: str, align: str) -> None:
+    """Write a text below the horizontal axis' name, in a row that counts from 0."""
+    shift = -14.0 if align == "right" else 0.0  # points, so that it ends left of the first number
+    ax.annotate(
+        text,
+        (x, 0.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(shift, -36.0 - 11.0 * row),
+        textcoords="offset points",
+        ha=align,
+        va="top",
+        fontsize=FONT - 1,
+    )
+
+
+def _at_risk(curve: Curve, time: float) -> float:
+    """Return the number of rows at risk at a time: that at the next event, or 0 after the last."""
+    later = np.flatnonzero(curve.x >= time)
+    return float(np.asarray(curve.counts)[later[0]]) if len(later) else 0.0
+
+
+def draw_forest(ax: Any, lines: Sequence[Line], name: str, reference: float | None = None) -> None:
+    """Draw values with their intervals under each other, the summary as a diamond.
+
+    `reference` is the value that says nothing, such as 0 of a difference.
+    """
+    places = np.arange(len(lines))[::-1]
+    for place, line in zip(places, lines, strict=True):
+        colour = COLOURS[1] if line.is_summary else COLOURS[0]
+        if np.isfinite([line.low, line.high]).all():
+            ax.plot([line.low, line.high], [place, place], color=colour, linewidth=1.6)
+        marker = "D" if line.is_summary else "s"
+        ax.plot(line.value, place, marker=marker, color=colour, markersize=6, linestyle="")
+        text = short(line.value)
+        if np.isfinite([line.low, line.high]).all():
+            text += f" ({short(line.low)} to {short(line.high)})"
+        at = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": FONT}
+        ax.text(1.02, place, text, **at)
+    if reference is not None:
+        ax.axvline(reference, color=GREY, linewidth=1, linestyle=DASHES[1], zorder=1)
+    labels = [f"{line.label} (n = {line.rows:,})" for line in lines]
+    ax.set_yticks(places, labels, fontsize=FONT)
+    ax.set_ylim(-0.7, len(lines) - 0.3)
+    ax.set_xlabel(name)
+    ax.tick_params(axis="y", length=0)
+    finish(ax)
+    ax.grid(visible=False, axis="y")
