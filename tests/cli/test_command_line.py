@@ -16,6 +16,7 @@ from terminal import read_rest, read_until
 
 import gosta
 from gosta.cli.main import COMMANDS, NETWORK, NODE, main
+from gosta.measures import MEASURES
 from gosta.sketches import SKETCHES
 from gosta.statistics import STATISTICS
 
@@ -196,7 +197,7 @@ def test_lists_of_names(run) -> None:  # type: ignore[no-untyped-def]
     assert all(name in shown for name in STATISTICS)
     assert all(name in run("datasets").out for name in gosta.datasets.DATASETS)
     listed = json.loads(run("statistics", "--json").out)
-    assert {row["name"] for row in listed} == {*STATISTICS, *SKETCHES}
+    assert {row["name"] for row in listed} == {*STATISTICS, *SKETCHES, *MEASURES}
     assert {row["name"] for row in listed if row["has_sums"]} == set(SKETCHES)
     assert {row["name"] for row in listed if row["is_pairwise"]} == set(STATISTICS)
     assert {row["name"] for row in json.loads(run("datasets", "--json").out)} == set(
