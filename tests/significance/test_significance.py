@@ -323,7 +323,7 @@ ROWS = {
     ("name", "given", "message"),
     [
         ("auk", {}, "unknown test 'auk'; did you mean 'auc'"),
-        ("auc", {}, "compare the AUCs of two scores with columns="),
+        ("auc", {}, "compare the AUCs of two scores with score="),
         ("auc", {"columns": ["a"], "by": "g"}, "by needs two groups of rows, column 'g' has 3"),
         ("auc", {"by": "g"}, "name one score column with score"),
         ("auc", {"columns": ["a"], "by": [0, 0, 0, 1]}, "two"),

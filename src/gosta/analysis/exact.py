@@ -45,6 +45,8 @@ def exact(
     columns: Columns | None = None,
     label: object = None,
     score: object = None,
+    time: object = None,
+    event: object = None,
     normalisation: Normalisation | None = None,
     interval: None = None,
     drop_missing: bool = False,
@@ -76,6 +78,8 @@ def exact(
     columns: Columns | None = None,
     label: object = None,
     score: object = None,
+    time: object = None,
+    event: object = None,
     normalisation: Normalisation | None = None,
     interval: float | None = None,
     drop_missing: bool = False,
@@ -103,9 +107,11 @@ def exact(
         The columns to use, by name or position; needed where the data have more than the statistic
         takes.
     label, score
-        The column of classes (or the classes themselves) and the column of scores. Without a score
-        column, rows are scored by their only column, or of several by x · (difference of the class
-        means).
+        The column of classes (or the classes themselves) and the column of scores; a list of two
+        columns for statistics of two scores. Without a score column, rows are scored by their only
+        column, or of several by x · (difference of the class means).
+    time, event
+        The columns of times to an event, and of whether it was seen then (1) or not (0).
     normalisation
         "U" leaves out pairs of a row with itself, "V" counts them. Default: the textbook's choice.
     interval
@@ -178,7 +184,7 @@ def exact(
         if bins is not None or edges is not None or find_edges:
             raise InputError("bins are for one statistic", remedy="give its name alone, without by")
         chosen = statistic if isinstance(statistic, list | tuple) else [statistic]
-        table = _select(data, columns, label, score, drop_missing, weights)
+        table = _select(data, columns, (label, score, time, event), drop_missing, weights)
         own = {**(options or {}), **statistic_options}
         return as_frame(
             compute(
@@ -195,7 +201,7 @@ def exact(
     is_measure = isinstance(statistic, str) and statistic in MEASURES
     found = MEASURES[str(statistic)] if is_measure else find(statistic)
     given = collect_options(found, options, statistic_options, exact, locals())
-    table = _select(data, columns, label, score, drop_missing, weights)
+    table = _select(data, columns, (label, score, time, event), drop_missing, weights)
     if bins is None and edges is None:
         if isinstance(found, Measure):
             (estimate,) = compute(
@@ -247,10 +253,10 @@ def make_sampling(size: int | None, seed: int) -> Sampling | None:
 def _select(
     data: object,
     columns: Columns | None,
-    label: object,
-    score: object,
+    roles: tuple[object, object, object, object],
     drop_missing: bool,
     weights: object,
 ) -> Data:
-    table = datasets.load(data).select(columns, label, score, drop_missing)
+    label, score, time, event = roles
+    table = datasets.load(data).select(columns, label, score, drop_missing, time, event)
     return table if weights is None else table.with_weights(weights)

@@ -34,9 +34,6 @@ def exact(
     by: Annotated[
         str | None, "A column: the statistics of each group of rows too, and how much they differ."
     ] = None,
-    weights: Annotated[
-        str | None, "Column of row weights: a pair of rows counts by the product of its weights."
-    ] = None,
     *,
     binning: options.Binning,
     sample: Annotated[
@@ -75,13 +72,12 @@ def exact(
             )
         if by is not None:
             raise InputError(f"by = {by!r}: with bins, groups are strata (--strata {by})")
-        if weights is not None:
-            raise InputError(f"weights = {weights!r}: sums in bins have none; leave out bins")
+        rows.refuse_weights("sums in bins")
         _show_sums(rows.select(table), ",".join(titles), bins, level, given, as_json, plot)
         return
     selected = rows.select(table)
-    if weights is not None:
-        selected = selected.with_weights(weights)
+    if rows.weights is not None:
+        selected = selected.with_weights(rows.weights)
     if level is None and (by is not None or plot is not None):
         level = LEVEL
     settings: dict[str, Any] = {"by": by, "normalisation": normalisation, "interval": level}

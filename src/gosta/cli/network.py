@@ -63,7 +63,7 @@ class Task:
         given = rows.statistic_options(self.option)
         until = options.fraction("until", self.until, options.ERROR) or 0.0
         return Goal(
-            self.statistic,
+            rows.weighted(self.statistic),
             self.protocol or "tracking",
             given,
             level,
@@ -77,7 +77,8 @@ class Task:
 
         columns = tuple(name for text in rows.columns or [] for name in text.split(","))
         classes = tuple(name.strip() for name in self.classes.split(",")) if self.classes else ()
-        return Roles(columns, rows.label, rows.score, classes, rows.drop_missing)
+        roles = (rows.label, rows.scores(), classes, rows.drop_missing, rows.time, rows.event)
+        return Roles(columns, *roles)
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ def init(
     print(summary.network_summary(network, made, has_suggested_bins))
     if chosen is not None and settings is None:
         found = options.find_assumptions(
-            chosen, task.statistic, rows.statistic_options(task.option)
+            chosen, goal.statistic, rows.statistic_options(task.option)
         )
         print("\n".join(found.lines))
 

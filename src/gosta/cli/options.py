@@ -143,7 +143,15 @@ class Rows:
     label: Annotated[str | None, "Column of classes."] = None
     score: Annotated[
         str | None,
-        "Column of scores; by default rows are projected on the difference of the class means.",
+        "Column of scores, or those of two models, a,b; by default rows are projected on the "
+        "difference of the class means.",
+    ] = None
+    time: Annotated[str | None, "Column of times to an event."] = None
+    event: Annotated[
+        str | None, "Column that says whether the event was seen then (1) or not (0)."
+    ] = None
+    weights: Annotated[
+        str | None, "Column of row weights: a pair of rows counts by the product of its weights."
     ] = None
     positive: Annotated[str | None, "The positive class; by default the last in order."] = None
     drop_missing: Annotated[bool, "Leave out rows with missing or infinite values."] = False
@@ -190,7 +198,32 @@ class Rows:
             for text in self.columns or []
             for name in ([text] if text in data.columns else text.split(","))
         ]
-        return data.select(names or None, self.label, self.score, self.drop_missing)
+        score = self.score if self.score in data.columns else self.scores()
+        return data.select(
+            names or None, self.label, score, self.drop_missing, self.time, self.event
+        )
+
+    def scores(self) -> str | tuple[str, ...] | None:
+        """Return the column of scores, or several as a tuple."""
+        if self.score is None or "," not in self.score:
+            return self.score
+        return tuple(name.strip() for name in self.score.split(","))
+
+    def refuse_weights(self, what: str) -> None:
+        """Raise an error if rows are to have weights, which something has not."""
+        if self.weights is not None:
+            raise InputError(f"weights = {self.weights!r}: {what} have none; leave it out")
+
+    def weighted(self, statistics: str) -> str:
+        """Return the text that names statistics, of rows with weights if a column was given."""
+        from gosta.statistics.references import parse_references
+
+        if self.weights is None:
+            return statistics
+        return ",".join(
+            f"{one.name}@{self.weights}{one.title[len(one.name) :]}"
+            for one in parse_references(statistics)
+        )
 
     def statistic_options(self, texts: Sequence[str] | None) -> dict[str, Any]:
         """Return options of a statistic: those given as name=value, and the positive class."""

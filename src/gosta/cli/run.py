@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -186,6 +186,7 @@ def run(
 ) -> None:
     """Simulate gossip on a network whose nodes hold one row of the data each, or several."""
     picture = output.picture
+    simulation = replace(simulation, statistic=rows.weighted(simulation.statistic))
     require_extra("sim", *["plot"] * (picture is not None), purpose="gosta run")
     options.check_picture("plot", picture)
     _check(context, output)

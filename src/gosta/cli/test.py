@@ -39,6 +39,7 @@ def test(
     statistic = name_of_test(statistic)  # before the data are read
     confidence = options.fraction("level", level, options.LEVEL)
     assert confidence is not None
+    rows.refuse_weights("hypothesis tests")
     selected = rows.select(rows.load(data))
     settings = Settings(rows.statistic_options(option), confidence, permutations, seed, alternative)
     result = run_test(selected, statistic, by, settings)

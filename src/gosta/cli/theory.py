@@ -44,7 +44,7 @@ def theory(
 
     rule, statistic = (
         find(simulation.protocol.strip()),
-        options.find_statistic(simulation.statistic),
+        options.find_statistic(rows.weighted(simulation.statistic)),
     )
     formula_for(rule, PREDICTIONS, "theory")
     require_one(simulation.graph)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gosta.datasets import cells
 from gosta.datasets.columns import Columns, as_column, match_key, value_text
+from gosta.datasets.roles import could_play, declared_roles, fill_roles
 from gosta.errors import DataError, InputError, shorten, unknown
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.views import html
@@ -54,9 +55,13 @@ class Data:
     columns: Columns  # one array per column, numbers or text
     label: str | None = None  # the column of classes
     score: str | None = None  # the column of scores
+    # several columns of scores, of models that are compared; then there is no single one
+    scores: tuple[str, ...] = ()
+    time: str | None = None  # the column of times to an event
+    event: str | None = None  # the column that says whether the event was seen then
     by: str | None = None  # the column of the sites that hold the rows
     weights: str | None = None  # the column of the rows' weights
-    # a row's coordinates; by default all columns but label, score, by, weights, files
+    # a row's coordinates; by default all columns without a role
     features: tuple[str, ...] = ()
     # for statistics that need fewer columns than there are, in this order
     default_columns: tuple[str, ...] = ()
@@ -78,7 +83,7 @@ class Data:
 
     def __post_init__(self) -> None:
         if not self.features:
-            roles = self.label, self.score, self.by, self.weights, self.files
+            roles = {self.label, self.by, self.weights, self.files, *self.declared_roles.values()}
             rest = tuple(c for c in self.columns if c not in roles)
             object.__setattr__(self, "features", rest)
 
@@ -91,9 +96,11 @@ class Data:
     def _repr_html_(self) -> str:
         roles = {
             role: getattr(self, role)
-            for role in ("label", "score", "by", "weights")
+            for role in ("label", "score", "time", "event", "by", "weights")
             if getattr(self, role) is not None
         }
+        if self.scores:
+            roles["scores"] = ", ".join(self.scores)
         rows = {"rows": f"{len(self):,}", "features": shorten(list(self.features), 12), **roles}
         return html.table(rows.items(), caption=f"Data: {self.name}")
 
@@ -120,17 +127,24 @@ class Data:
         label: object = None,
         score: object = None,
         drop_missing: bool = False,
+        time: object = None,
+        event: object = None,
     ) -> Data:
         """Return the rows with the columns that the user wants in each role.
 
-        Columns are given by name, or by position if none has that number as its name; label and
-        score also as values.
+        Columns are given by name, or by position if none has that number as its name; label, score,
+        time and event also as values. A list of names is several scores.
         """
         data = dataclasses.replace(self, drop_missing=drop_missing or self.drop_missing)
         if label is not None:
             data = data._with("label", label)
-        if score is not None:
-            data = data._with("score", score)
+        if isinstance(score, list | tuple) and all(isinstance(one, str) for one in score):
+            data = data._with_scores(score)
+        elif score is not None:
+            data = dataclasses.replace(data, scores=())._with("score", score)
+        for role, given in {"time": time, "event": event}.items():
+            if given is not None:
+                data = data._with(role, given)
         if columns is None:
             return data
         if score is not None:
@@ -182,8 +196,30 @@ class Data:
             raise DataError(f"weights column {self.weights!r} holds no weight above 0")
         return weights
 
+    @property
+    def declared_roles(self) -> dict[str, str]:
+        """The columns of roles that statistics name, where these were declared."""
+        return declared_roles(self.scores or self.score, self.time, self.event)
+
+    def _with_scores(self, names: Sequence[str]) -> Data:
+        """Return the rows with one or several columns of scores."""
+        columns = tuple(map(self._column, names))
+        if not columns or len(set(columns)) < len(columns):
+            raise InputError(f"score = {shorten(columns)!r}: give each column of scores once")
+        is_one = len(columns) == 1
+        score, scores = (columns[0], ()) if is_one else (None, columns)
+        return dataclasses.replace(self, score=score, scores=scores, features=())
+
+    def require_one_score(self) -> None:
+        """Raise an error if there are several scores, and one is needed."""
+        if self.scores and not self.has_selected_columns:
+            raise DataError(
+                f"takes one score, and there are {len(self.scores)} ({shorten(self.scores)})",
+                remedy=f"name one beside the statistic, as in auc:{self.scores[0]}",
+            )
+
     def _with(self, role: str, given: object) -> Data:
-        """Return the rows with a column in a role (label, score, by, weights), made if needed."""
+        """Return the rows with a column in a role, such as label or weights, made if needed."""
         if isinstance(given, str | int | np.integer):
             name = self._column(given)
             if name == getattr(self, role):
@@ -214,31 +250,59 @@ class Data:
         return list(self.columns)[name]
 
     def columns_for(self, *roles: str) -> Floats:
-        """Return a column for each role: those selected, or named like them, or the defaults."""
-        count = len(roles)
-        named = tuple(self.score if role == "score" and self.score else role for role in roles)
-        names = self.features
-        if not self.has_selected_columns and set(named) <= set(self.columns):
-            names = named
-        elif not self.has_selected_columns and len(self.default_columns) >= count:
-            names = self.default_columns[:count]
-        if len(names) != count:
-            needed = "one column" if count == 1 else f"columns for {', '.join(roles)}"
-            given = (
-                f"{'selected are' if self.has_selected_columns else f'{self.name} has'} "
-                f"{len(names)}"
-            )
-            # Those that are there already first, then others.
-            example = [
-                name for name in dict.fromkeys([*names, *self.columns]) if name != self.label
-            ][:count]
-            advice = f"select {count}, as with columns={example!r} (--columns {','.join(example)})"
-            if len(example) < count:
-                advice = "use other data"
-            raise DataError(
-                f"needs {needed}", remedy=f"{given} ({shorten(names, 12) or 'none'}); {advice}"
-            )
+        """Return a column for each role: selected, declared, named like it, or the default one.
+
+        Roles that nothing says may be the other columns, in order, if there are as many of these.
+        """
+        if "score" in roles:
+            self.require_one_score()
+        names = self._selected(roles) if self.has_selected_columns else self._found(roles)
+        if names is None:
+            raise self._missing_roles(roles)
         return self.to_floats(names)
+
+    def _selected(self, roles: Sequence[str]) -> tuple[str, ...] | None:
+        """Return selected columns for all roles, or for those but declared times and events."""
+        if len(self.features) == len(roles):
+            return self.features
+        declared = {k: v for k, v in self.declared_roles.items() if k in ("time", "event")}
+        return fill_roles(roles, declared, self.features)
+
+    def _found(self, roles: Sequence[str]) -> tuple[str, ...] | None:
+        named = {role: role for role in roles if role in self.columns}
+        known = {role: name for role, name in (named | self.declared_roles).items() if role in roles}
+        if not known and len(self.default_columns) >= len(roles):
+            return self.default_columns[: len(roles)]
+        rest = [name for name in self.features if name not in known.values()]
+        return fill_roles(roles, known, rest)
+
+    def _missing_roles(self, roles: Sequence[str]) -> DataError:
+        """Return the error for columns that do not fit the roles."""
+        count = len(roles)
+        needed = "one column" if count == 1 else f"columns for {', '.join(roles)}"
+        given = (
+            f"{'selected are' if self.has_selected_columns else f'{self.name} has'} "
+            f"{len(self.features)}"
+        )
+        # Those that are there already first, then others.
+        example = [
+            name for name in dict.fromkeys([*self.features, *self.columns]) if name != self.label
+        ][:count]
+        advice = f"select {count}, as with columns={example!r} (--columns {','.join(example)})"
+        if len(example) < count:
+            advice = "use other data"
+        elif {"time", "event"} & set(roles):
+            advice = "; ".join(filter(None, map(self._advice, roles)))
+        listed = shorten(self.features, 12) or "none"
+        return DataError(f"needs {needed}", remedy=f"{given} ({listed}); {advice}")
+
+    def _advice(self, role: str) -> str:
+        """Return how to name the column of a role, with those that could play it."""
+        if role in self.declared_roles or role in self.columns:
+            return ""
+        likely = shorten(could_play(self, role), 3)
+        option = "score" if role in ("first", "second") else role
+        return f"name the {role} with --{option}" + (f" ({likely}?)" if likely else "")
 
     def to_floats(self, names: Sequence[str]) -> Floats:
         """Return columns as floats, n × len(names); NaN where a row is to be dropped."""

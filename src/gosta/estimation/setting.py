@@ -236,6 +236,8 @@ def make_setting(
     columns: Any = None,
     label: Any = None,
     score: Any = None,
+    time: Any = None,
+    event: Any = None,
     drop_missing: bool = False,
     nodes: int | None = None,
     deal: str | None = None,
@@ -250,7 +252,7 @@ def make_setting(
     Only simulations have graphs that change.
     """
     members = choose(statistic)
-    table = datasets.load(data).select(columns, label, score, drop_missing)
+    table = datasets.load(data).select(columns, label, score, drop_missing, time, event)
     _check_placement(nodes, deal, by, homophily)
     if by is not None:
         table = table.with_sites(by, exclude=nodes is None and homophily is None)

@@ -129,6 +129,8 @@ KEYS = {
     ),
     "label": Key(_text, COLUMN, "string"),
     "score": Key(_text, COLUMN, "string"),
+    "time": Key(_text, COLUMN, "string"),
+    "event": Key(_text, COLUMN, "string"),
     "drop_missing": Key(
         lambda value: isinstance(value, bool), "true or false", "bool_", default=False
     ),

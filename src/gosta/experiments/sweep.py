@@ -269,8 +269,8 @@ def sweep(
         ``homophily``, ``loss``, ``away``, ``away_for``, ``until``, ``interval``, ``seed``. Graphs
         and protocols are names or values. ``seeds=5`` are the seeds 0 to 4. The same for all jobs
         are ``iterations`` or ``iterations_per_node``, ``runs``, ``checkpoints``, ``spacing``,
-        ``partition``, ``columns``, ``label``, ``score``, ``drop_missing``, ``options``. They are
-        those of `gosta.simulate`.
+        ``partition``, ``columns``, ``label``, ``score``, ``time``, ``event``, ``drop_missing``,
+        ``options``. They are those of `gosta.simulate`.
     out
         Folder that keeps the results. Jobs that it has are not run again, so that the same call
         continues after an interruption, and a longer list adds jobs.

@@ -70,7 +70,13 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     ] = 0
     columns: Annotated[tuple[str, ...], Key("that are read")] = ()
     label: Annotated[str | None, Key("column of classes")] = None
-    score: Annotated[str | None, Key("column of scores")] = None
+    score: Annotated[
+        str | tuple[str, ...] | None, Key("column of scores, or of the scores of two models")
+    ] = None
+    time: Annotated[str | None, Key("column of times to an event")] = None
+    event: Annotated[
+        str | None, Key("column that says whether the event was seen then (1) or not (0)")
+    ] = None
     classes: Annotated[
         tuple[str | int | float, ...],
         Key("of all sites, in order: one site need not have them all"),
@@ -84,6 +90,12 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         PrivateSettings | None,
         Key("settings of private sums, with which only masked sums leave a site, never a row:"),
     ] = None
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The columns of scores: none, one, or those of two models."""
+        score = self.score
+        return () if score is None else (score,) if isinstance(score, str) else score
 
     @property
     def row_widths(self) -> tuple[int, ...]:

@@ -126,7 +126,9 @@ def release(
     strata: Mapping[str, Sequence[str | int | float]] | None = None,
     columns: str | Sequence[str] = (),
     label: str | None = None,
-    score: str | None = None,
+    score: str | Sequence[str] | None = None,
+    time: str | None = None,
+    event: str | None = None,
     classes: Sequence[str | int | float] = (),
     drop_missing: bool = False,
     options: Options | None = None,
@@ -151,7 +153,7 @@ def release(
         for ``""`` is that of columns not named.
     strata
         Values of columns; each combination has results of its own.
-    columns, label, score, classes, drop_missing, options
+    columns, label, score, time, event, classes, drop_missing, options
         As for `gosta.exact`. A site need not have rows of all classes, so these are declared,
         negative one first.
     epsilon, delta
@@ -204,6 +206,8 @@ def release(
         columns=(columns,) if isinstance(columns, str) else tuple(columns),
         label=label,
         score=score,
+        time=time,
+        event=event,
         classes=tuple(classes),
         options=options,
     )

@@ -26,15 +26,20 @@ from gosta.statistics.estimate import Estimate
 
 @hypothesis_test("auc")
 def auc(data: Data, settings: Settings, name: str) -> HypothesisTest:
-    """Test whether two AUCs differ: of two score `columns`, or of two groups of rows, `by`."""
+    """Test whether two AUCs differ: of two `score` columns, or of two groups of rows, `by`."""
     if data.by is not None:
         return _unpaired(data, settings, name)
-    if data.has_selected_columns and len(data.features) == 2:
+    if len(_scores(data)) == 2:
         return _paired(data, settings, name)
-    how = "columns=['a', 'b'] (--columns a,b), or of two groups of rows with by=... (--by ...)"
+    how = "score=['a', 'b'] (--score a,b), or of two groups of rows with by=... (--by ...)"
     raise InputError(
         f"auc: compare the AUCs of two scores with {how}; for one AUC against 0.5 test mann-whitney"
     )
+
+
+def _scores(data: Data) -> tuple[str, ...]:
+    """Return the columns of scores that are compared."""
+    return data.features if data.has_selected_columns else data.scores
 
 
 def _paired(data: Data, settings: Settings, name: str) -> HypothesisTest:
@@ -45,7 +50,7 @@ def _paired(data: Data, settings: Settings, name: str) -> HypothesisTest:
     aucs = both[plus].mean(axis=0)
     variance = _variance(both[:, 0] - both[:, 1], plus)
     values = {
-        f"auc of {column}": float(one) for column, one in zip(data.features, aucs, strict=True)
+        f"auc of {column}": float(one) for column, one in zip(_scores(data), aucs, strict=True)
     }
     method = "DeLong's test of two scores of the same rows: z"
     return _result(name, values, variance, inf, len(x), settings, method)

@@ -23,6 +23,8 @@ def test(
     columns: Columns | None = None,
     label: object = None,
     score: object = None,
+    time: object = None,
+    event: object = None,
     by: object = None,
     level: float = 0.95,
     permutations: int = 999,
@@ -46,8 +48,8 @@ def test(
         A data set's name, a file, or an object in memory: see `gosta.datasets.load`.
     statistic
         One of the names above.
-    columns, label, score, drop_missing
-        As in `gosta.exact`. For ``auc``, two `columns` are the two scores of which the AUCs are
+    columns, label, score, time, event, drop_missing
+        As in `gosta.exact`. For ``auc``, two scores (or `columns`) are those of which the AUCs are
         compared.
     by
         For ``auc``, the column of two groups of rows (or the groups themselves) of which the AUCs
@@ -85,7 +87,7 @@ def test(
         raise InputError(
             f"{statistic}: option {name!r} is given twice, in options and as {name}=..."
         )
-    table = datasets.load(data).select(columns, label, score, drop_missing)
+    table = datasets.load(data).select(columns, label, score, drop_missing, time, event)
     settings = Settings({**given, **statistic_options}, level, permutations, seed, alternative)
     return run_test(table, statistic, by, settings)
 

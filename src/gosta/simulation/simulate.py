@@ -43,6 +43,8 @@ def simulate(
     columns: str | int | Sequence[str | int] | None = None,
     label: Any = None,
     score: Any = None,
+    time: Any = None,
+    event: Any = None,
     drop_missing: bool = False,
     nodes: int | None = None,
     deal: str | None = None,
@@ -63,7 +65,7 @@ def simulate(
 
     Parameters
     ----------
-    data, columns, label, score, drop_missing, options, **statistic_options
+    data, columns, label, score, time, event, drop_missing, options, **statistic_options
         As for `gosta.exact`.
     statistic
         A name, "auc" or "kendall-tau:age+risk" with its columns, or a `gosta.Statistic`; or
@@ -157,6 +159,8 @@ def simulate(
         columns=columns,
         label=label,
         score=score,
+        time=time,
+        event=event,
         drop_missing=drop_missing,
         nodes=nodes,
         deal=deal,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gosta.datasets.data import Data
+from gosta.datasets.roles import declared_roles, fill_roles
 from gosta.errors import DataError, InputError, naming, shorten
 from gosta.runtime.arrays import Floats
 from gosta.sketches.bins import AxisCounts, fine_bins, quantile_edges
@@ -73,7 +74,9 @@ def make_layout(
     *,
     columns: Sequence[str] = (),
     label: str | None = None,
-    score: str | None = None,
+    score: str | Sequence[str] | None = None,
+    time: str | None = None,
+    event: str | None = None,
     classes: Sequence[Any] = (),
     options: Options | None = None,
     data: Data | None = None,
@@ -88,10 +91,11 @@ def make_layout(
     """
     all_options = dict(options or {})
     if data is not None:
-        data = data.select(None, label, score if not columns else None)
+        data = data.select(None, label, score if not columns else None, time=time, event=event)
         label = data.label
         if classes:
             data = replace(data, declared_classes=tuple(classes))
+    declared = declared_roles(score, time, event)
     known: set[str] = set()
     requests = []
     for reference in parse_references(statistics):
@@ -108,7 +112,7 @@ def make_layout(
                     sketch_class,
                     chosen,
                     label,
-                    score,
+                    declared,
                     classes,
                     {**all_options, **own_options},
                     settings,
@@ -138,7 +142,7 @@ def _request(
     sketch_class: type[Sketch],
     chosen: tuple[str, ...],
     label: str | None,
-    score: str | None,
+    declared: Mapping[str, str],
     classes: Sequence[Any],
     all_options: Options,
     settings: BinSettings,
@@ -149,7 +153,7 @@ def _request(
     has_label = sketch_class.reads_label(encode_options)
     x: Floats | None = None
     if data is None:
-        names = _declared_columns(sketch_class, chosen, score)
+        names = _declared_columns(sketch_class, chosen, declared)
         if has_label and label is None:
             raise InputError("label is missing: name the column of classes (--label)")
         if has_label and len(classes) < 2:
@@ -201,7 +205,7 @@ def _encode_options(sketch_class: type[Sketch]) -> dict[str, Any]:
 
 
 def _declared_columns(
-    sketch_class: type[Sketch], chosen: tuple[str, ...], score: str | None
+    sketch_class: type[Sketch], chosen: tuple[str, ...], declared: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the columns of a statistic where no data are at hand."""
     roles = sketch_class.roles
@@ -210,15 +214,16 @@ def _declared_columns(
             raise InputError("columns are missing: name those to use (--columns age,risk)")
         return chosen
     if not chosen:
-        names = tuple(score or role if role == "score" else role for role in roles)
-        if roles == ("score",) and score is None:
+        if roles == ("score",) and "score" not in declared:
             raise InputError("score is missing: name the column of scores (--score)")
-        return names
-    if len(chosen) != len(roles):
+        return tuple(declared.get(role, role) for role in roles)
+    known = {role: declared[role] for role in ("time", "event") if role in declared}
+    names = chosen if len(chosen) == len(roles) else fill_roles(roles, known, chosen)
+    if names is None:
         raise InputError(
             f"columns = {','.join(chosen)}: needs {len(roles)}, for {', '.join(roles)} (--columns)"
         )
-    return chosen
+    return names
 
 
 def _range(

@@ -56,6 +56,7 @@ def scored(data: Data, positive: Any = None) -> Floats:
     The score is the score column; or the only feature; or, of several, x · (mean of + rows − mean
     of − rows).
     """
+    data.require_one_score()
     names = (
         [data.score] if data.score is not None and not data.has_selected_columns else data.features
     )

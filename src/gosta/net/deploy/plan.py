@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gosta import graphs
 from gosta.datasets import Data
+from gosta.datasets.roles import declared_roles
 from gosta.errors import InputError
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.estimation.setting import make_setting
@@ -58,9 +59,11 @@ class Roles(NamedTuple):
 
     columns: tuple[str, ...] = ()
     label: str | None = None
-    score: str | None = None
+    score: str | tuple[str, ...] | None = None
     classes: tuple[str, ...] = ()
     drop_missing: bool = False
+    time: str | None = None
+    event: str | None = None
 
 
 NO_ROLES = Roles()
@@ -296,7 +299,7 @@ def _place(
 
 def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task) -> None:
     """Encode made-up rows where the columns are known, to report what would fail at every site."""
-    names = task.columns or ((task.score,) if task.score is not None else ())
+    names = task.columns or tuple(declared_roles(task.score, task.time, task.event).values())
     if not names or not statistic.is_built_in:  # a user's kernel may need special numbers
         return
     size = 2 * len(names) + 2 * len(task.classes) + 2
@@ -310,7 +313,8 @@ def _check_encoding(statistic: Statistic, options: Mapping[str, Any], task: Task
         columns[label] = np.resize(np.array(task.classes, dtype=object), size)
     name = label if task.classes else None
     data = Data("a site's data", columns, name, declared_classes=task.classes, is_partial=True)
-    data = data.select(task.columns or None, None, task.score)
+    score = None if task.columns else task.score
+    data = data.select(task.columns or None, None, score, time=task.time, event=task.event)
     rows.check_row_independence(statistic, data, options, statistic.encode_rows(data, options))
 
 

@@ -50,9 +50,8 @@ def find_shared_settings(task: Task, data: Data) -> SharedSettings:
     ranges: dict[str, tuple[float, float]] = {}
     columns = dict(data.columns)
     options, rounded = task.options, list[str]()
-    task = replace(
-        task, label=task.label or data.label, score=task.score or data.score, drop_missing=False
-    )
+    score = task.score or data.scores or data.score
+    task = replace(task, label=task.label or data.label, score=score, drop_missing=False)
     has_label = False
     statistics = [title.strip() for title in task.statistic.split(",")]
     for title in statistics:

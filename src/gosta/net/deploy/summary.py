@@ -290,7 +290,9 @@ def _data_words(task: Task) -> str:
     strata = {} if task.private is None else task.private.strata
     words = [
         f"column{'s' * (len(columns) > 1)} {', '.join(columns)}" * bool(columns),
-        f"scores in {task.score}" * (task.score is not None),
+        f"scores in {', '.join(task.scores)}" * bool(task.scores),
+        f"times in {task.time}" * (task.time is not None),
+        f"events (1, or 0) in {task.event}" * (task.event is not None),
         f"classes {classes} in {task.label or 'label'}" * bool(classes),
         *(f"{shorten([*map(str, levels)])} in {column}" for column, levels in strata.items()),
     ]

@@ -44,7 +44,9 @@ def terms_of(task: Task) -> dict[str, str]:
     common = {
         "interval": "none" if level is None else numbers.percent(level, "g"),
         "columns": ", ".join(task.columns),
-        "score": task.score or "",
+        "score": ", ".join(task.scores),
+        "time": task.time or "",
+        "event": task.event or "",
         "label": task.label or "",
         "classes": ", ".join(map(str, task.classes)),
         "incomplete rows": "left out" * task.drop_missing,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
 from gosta.datasets.files import DEFAULT, Format
+from gosta.datasets.roles import declared_roles
 from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROW_VALUE
@@ -69,6 +70,8 @@ def layout_of(task: Task) -> Layout:
         columns=task.columns,
         label=task.label,
         score=task.score,
+        time=task.time,
+        event=task.event,
         classes=task.classes,
         options=task.options,
     )
@@ -100,7 +103,9 @@ def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
     """
     table = load_table(path, form)
     if task.private is None:
-        table = table.select(task.columns or None, task.label, task.score)
+        table = table.select(
+            task.columns or None, task.label, task.score, time=task.time, event=task.event
+        )
     return in_roles(table, task)
 
 
@@ -263,10 +268,11 @@ def _with_made_up_rows(data: Data, same_classes: bool) -> Data:
 
 
 def columns_of(task: Task) -> tuple[str, ...]:
-    """Return the columns that a network of rows names: of statistics, weights, label and score."""
+    """Return the columns that a network of rows names: of statistics, weights and roles."""
     statistics = parse_references(task.statistic)
     own = [column for chosen in statistics for column in (*chosen.columns, chosen.weights)]
-    return tuple(filter(None, dict.fromkeys([*task.columns, *own, task.label, task.score])))
+    roles = declared_roles(task.score, task.time, task.event).values()
+    return tuple(filter(None, dict.fromkeys([*task.columns, *own, task.label, *roles])))
 
 
 def subject_of(

@@ -243,6 +243,7 @@ def fingerprint(task: Task, folder: Path) -> str:
         parts |= {"copies": COPIES, "remembered": REMEMBERED}
     if task.private is not None:  # the order of strata matters, so that the settings are one text
         parts |= {"columns": list(task.columns), "label": task.label, "score": task.score}
+        parts |= {"time": task.time, "event": task.event}
         parts |= {"private": msgspec.json.encode(task.private).decode()}
     return digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
 
