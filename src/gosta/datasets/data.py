@@ -270,7 +270,9 @@ class Data:
 
     def _found(self, roles: Sequence[str]) -> tuple[str, ...] | None:
         named = {role: role for role in roles if role in self.columns}
-        known = {role: name for role, name in (named | self.declared_roles).items() if role in roles}
+        known = {
+            role: name for role, name in (named | self.declared_roles).items() if role in roles
+        }
         if not known and len(self.default_columns) >= len(roles):
             return self.default_columns[: len(roles)]
         rest = [name for name in self.features if name not in known.values()]

@@ -100,7 +100,9 @@ class _Column:
 
     def __init__(self, data: Data, name: str) -> None:
         self.name, self.rows = name, len(data)
-        self.words = set(re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
+        self.words = set(
+            re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
+        )
         self.distinct = _distinct(data, name)
         self.numbers = _numbers(data, name)
 
@@ -167,9 +169,14 @@ def guess_roles(data: Data, names: Sequence[str]) -> Roles:
     many = [
         c
         for c in usual
-        if c.numbers is not None and c.distinct > 2 and c not in identifiers and c.name != data.label
+        if c.numbers is not None
+        and c.distinct > 2
+        and c not in identifiers
+        and c.name != data.label
     ]
-    many = many or [c for c in identifiers if c.numbers is not None and not c.is_called("identifier")]
+    many = many or [
+        c for c in identifiers if c.numbers is not None and not c.is_called("identifier")
+    ]
     numbers = [c for c in many if c not in few] or many
     times = _by_name([c for c in numbers if c.is_called("time") and c.numbers.min() >= 0], "time")
     scores = [c for c in numbers if c not in times] or numbers
