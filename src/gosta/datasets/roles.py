@@ -183,7 +183,7 @@ def guess_roles(data: Data, names: Sequence[str]) -> Roles:
     scores.sort(key=lambda c: (c.name != data.score, not c.is_called("score"), not c.is_share))
     # Of columns that say nothing about themselves, the last one is the outcome.
     classes = sorted(
-        reversed(few),
+        few[::-1],
         key=lambda c: (c.name != data.label, not c.is_called("outcome"), c.is_called("group")),
     )
     binary = [column for column in classes if column.distinct == 2]

@@ -23,8 +23,8 @@ LOADERS: dict[str, Callable[[Any], Any]] = {
 }
 # What statistics depend on besides the columns of data.
 ROLES = (
-    "label", "score", "scores", "time", "event", "by", "weights", "features", "default_columns", "has_selected_columns",
-    "drop_missing", "declared_classes",
+    "label", "score", "scores", "time", "event", "by", "weights",
+    "features", "default_columns", "has_selected_columns", "drop_missing", "declared_classes",
 )  # fmt: skip
 
 
