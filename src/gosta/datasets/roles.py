@@ -182,8 +182,9 @@ def guess_roles(data: Data, names: Sequence[str]) -> Roles:
     scores = [c for c in numbers if c not in times] or numbers
     scores.sort(key=lambda c: (c.name != data.score, not c.is_called("score"), not c.is_share))
     # Of columns that say nothing about themselves, the last one is the outcome.
+    last_first = few[::-1]
     classes = sorted(
-        few[::-1],
+        last_first,
         key=lambda c: (c.name != data.label, not c.is_called("outcome"), c.is_called("group")),
     )
     binary = [column for column in classes if column.distinct == 2]
