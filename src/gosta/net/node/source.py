@@ -229,7 +229,7 @@ def fingerprint(task: Task, folder: Path) -> str:
     references = own_references(task.statistic)
     digests = [hashlib.sha256((folder / file).read_bytes()).hexdigest() for file, _ in references]
     is_one_file = bool(references) and "," not in task.statistic
-    parts = {
+    parts: dict[str, Any] = {
         "classes": list(task.classes),
         "confidence_level": task.confidence_level,
         "options": task.options,
