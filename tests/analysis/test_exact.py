@@ -38,7 +38,7 @@ def patients(n: int = 160) -> pd.DataFrame:
             "risk": risk,
             "age": rng.integers(20, 90, n),
             "hospital": hospital,
-            "ill": np.where(ill, "case", "control"),
+            "ill": np.where(ill, "case", "other"),
         }
     )
 
@@ -171,7 +171,7 @@ def test_groups_share_what_is_derived_from_the_data() -> None:
         frame.drop(columns="age").assign(second=frame.risk**2), "auc", label="ill", by="hospital"
     )
     x = np.column_stack([frame.risk, frame.risk**2])
-    positive = frame.ill == "control"
+    positive = frame.ill == "other"
     score = x @ (x[positive].mean(axis=0) - x[~positive].mean(axis=0))
     own = frame.hospital == "a"
     assert table["value"][0] == pytest.approx(
@@ -246,7 +246,7 @@ def test_several_on_the_command_line(run: Any, file: Path) -> None:
     assert [one["value"] for one in both] == [one["value"] for one in again]
     assert both[1]["assumed"]["variant"] == "a"
     assert both[0]["assumed"] | {"columns_left_out": 0} == {
-        "positive": "case", "negative": ["control"], "positive_was_given": True, "rows_dropped": 0,
+        "positive": "case", "negative": ["other"], "positive_was_given": True, "rows_dropped": 0,
         "header": True,
         "columns_left_out": 0,
     }  # fmt: skip
@@ -292,38 +292,36 @@ def test_groups_on_the_command_line(run: Any, file: Path) -> None:
 def test_the_positive_class_is_said_and_doubted(run: Any, file: Path) -> None:
     arguments = ["exact", file, "--label", "ill", "--score", "risk", "-s", "auc"]
     shown = run(*arguments)[1]
-    assert "positive class: control, against case (--positive names another)" in shown
-    assert "warning: the positive class is 'control'" in shown
+    assert "positive class: other, against case (--positive names another)" in shown
+    assert "warning: the positive class is 'other'" in shown
     assert "the names suggest 'case': --positive case" in shown
     record = json.loads(run(*arguments, "--json")[1])
-    assert (record["assumed"]["positive"], len(record["warnings"])) == ("control", 1)
+    assert (record["assumed"]["positive"], len(record["warnings"])) == ("other", 1)
     right = run(*arguments, "--positive", "case")[1]
     assert "warning" not in right
     assert "positive class" not in right
     assert "columns left out: age, hospital" in right
-    assert (
-        "--option positive=" in run(*arguments, "--positive", "case", "-o", "positive=control")[2]
-    )
+    assert "--option positive=" in run(*arguments, "--positive", "case", "-o", "positive=other")[2]
 
 
 def test_simulations_and_networks_say_it_too(run: Any, file: Path, tmp_path: Path) -> None:
     arguments = [file, "--label", "ill", "--score", "risk", "--nodes", 4, "--graph", "complete"]
     common = ["run", *arguments, "--runs", 1, "--iterations", 40, "--plot", tmp_path / "x.png"]
     shown = run(*common)[1]
-    assert "positive class: control, against case" in shown
-    assert "warning: the positive class is 'control'" in shown
+    assert "positive class: other, against case" in shown
+    assert "warning: the positive class is 'other'" in shown
     record = json.loads(run(*common, "--json")[1])
-    assert (record["assumed"]["positive"], len(record["warnings"])) == ("control", 1)
+    assert (record["assumed"]["positive"], len(record["warnings"])) == ("other", 1)
     right = run(*common, "--positive", "case")[1]
     assert "warning" not in right
     for statistic, line in {
-        "auc": "positive class: control",
-        "auc,variance:age": "auc: positive class: control",
+        "auc": "positive class: other",
+        "auc,variance:age": "auc: positive class: other",
     }.items():
         arguments += ["-s", statistic, "--port", ports.free()]
         made = run("network", "init", tmp_path / statistic, "--data", *arguments)[1]
         assert f"  {line}, against case" in made
-        assert "warning: the positive class is 'control'" in made
+        assert "warning: the positive class is 'other'" in made
 
 
 def test_a_column_that_names_no_groups(run: Any, file: Path) -> None:

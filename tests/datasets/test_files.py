@@ -315,7 +315,7 @@ def test_statistics_that_fit_a_file(run: Any, tmp_path: Path) -> None:
     n = 60
     frame = pd.DataFrame({
         "patient id": range(n), "age": rng.integers(20, 90, n), "risk": rng.normal(size=n).round(2),
-        "arm": rng.choice(["case", "control"], n), "days": rng.exponential(size=n).round(2),
+        "arm": rng.choice(["case", "other"], n), "days": rng.exponential(size=n).round(2),
         "event": rng.integers(0, 2, n), "hospital": rng.choice(list("abc"), n), "day": "2024-01-02",
     })  # fmt: skip
     frame.loc[3, "age"] = np.nan
@@ -355,10 +355,10 @@ def test_statistics_that_fit_a_file(run: Any, tmp_path: Path) -> None:
 
 
 def test_the_positive_class_of_curves_is_said(run: Any, tmp_path: Path) -> None:
-    path = write(FRAME.assign(ill=["control", "control", "case", "case"]), tmp_path / "t.csv")
+    path = write(FRAME.assign(ill=["other", "other", "case", "case"]), tmp_path / "t.csv")
     for more in ([], ["--bins", 8]):
         shown = run("exact", path, "-s", "roc-curve", "--score", "risk", "--label", "ill", *more)[1]
-        assert "positive class: control, against case" in shown
+        assert "positive class: other, against case" in shown
         assert "the names suggest 'case': --positive case" in shown
         right = run(
             "exact",

@@ -19,6 +19,8 @@ import gosta
 from gosta.datasets import load
 from gosta.datasets.harmonise import Harmonisation, as_harmonisation, parse
 from gosta.net.config import NODE_FILE, NodeConfig, NodeSettings, Task, read_node, write
+from gosta.sketches import Bins
+from gosta.sketches.layout_builder import make_layout
 
 RNG = np.random.default_rng(31)
 N = 300
@@ -298,3 +300,61 @@ def test_points_between_thousands_are_never_read_as_decimals(tmp_path: Path) -> 
     (tmp_path / "x.csv").write_text("x;y\n1.234;0\n999;0\n", encoding="utf-8")
     with pytest.raises(gosta.DataError, match=r"'1\.234' in row 1"):
         gosta.exact(load(tmp_path / "x.csv", decimal=","), "variance", columns=["x"])
+
+
+@pytest.mark.parametrize(
+    ("negative", "positive"),
+    [
+        ("nein", "ja"),
+        ("Nein", "JA"),
+        ("non", "oui"),
+        ("no", "sí"),
+        ("no", "si"),
+        ("no", "yes"),
+        ("n", "y"),
+        ("false", "true"),
+        ("alive", "dead"),
+        ("lebt", "verstorben"),
+        ("vivant", "décédé"),
+        ("vivant", "de\u0301ce\u0301de\u0301"),
+        ("control", "case"),
+        ("survived", "died"),
+        ("-", "+"),
+    ],
+)
+def test_known_pairs_set_the_positive_class(negative: str, positive: str) -> None:
+    frame = {"risk": [0.1, 0.2, 0.3, 0.9], "died": [negative, positive, negative, positive]}
+    assert gosta.exact(frame, "auc", columns=["risk"], label="died") == 0.75
+    found = gosta.exact(frame, "auc", columns=["risk"], label="died", interval=0.95)
+    assert isinstance(found, gosta.Estimate)
+    assert found.warnings == ()
+    assert f"positive class: {positive}, against {negative} (--positive names another)" in (
+        found.text()
+    )
+    other = gosta.exact(
+        frame, "auc", columns=["risk"], label="died", options={"positive": negative}
+    )
+    assert other == 0.25
+
+
+def test_an_order_that_somebody_gave_stands() -> None:
+    died = pd.Categorical(["no", "yes", "no", "yes"], categories=["yes", "no"], ordered=True)
+    frame = pd.DataFrame({"risk": [0.1, 0.2, 0.3, 0.9], "died": died})
+    assert gosta.exact(frame, "auc", columns=["risk"], label="died") == 0.25
+    found = gosta.exact(frame, "auc", columns=["risk"], label="died", interval=0.95)
+    assert isinstance(found, gosta.Estimate)
+    assert "the names suggest 'yes'" in found.warnings[0]
+
+
+def test_names_that_say_little_only_warn() -> None:
+    frame = {"risk": [0.1, 0.2, 0.3, 0.9], "arm": ["zz", "died", "zz", "died"]}
+    found = gosta.exact(frame, "auc", columns=["risk"], label="arm", interval=0.95)
+    assert isinstance(found, gosta.Estimate)
+    assert found.value == 0.25
+    assert "the names suggest 'died': --positive died" in found.warnings[0]
+
+
+def test_sums_order_known_pairs_alike() -> None:
+    data = load({"risk": [0.1, 0.2, 0.3, 0.9], "label": ["nein", "ja", "nein", "ja"]})
+    layout = make_layout("auc", Bins(8), columns=["risk"], label="label", data=data)
+    assert layout.classes == ("nein", "ja")

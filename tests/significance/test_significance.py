@@ -387,16 +387,16 @@ def test_what_was_assumed_is_said(
     contradict.
     """
     rng = np.random.default_rng(1)
-    score, group = rng.normal(size=40), np.array(["case", "control"] * 20)
+    score, group = rng.normal(size=40), np.array(["case", "other"] * 20)
     score[3] = np.nan
     table = {"score": score, "group": group, "time": rng.exponential(size=40), "event": np.ones(40)}
     result = gosta.test(table, "mann-whitney", score="score", label="group", drop_missing=True)
     assert (result.assumed["positive"], result.assumed["rows_dropped"], result.n) == (
-        "control",
+        "other",
         1,
         39,
     )
-    assert result.warnings[0].startswith("the positive class is 'control'")
+    assert result.warnings[0].startswith("the positive class is 'other'")
     given = gosta.test(
         table, "mann-whitney", score="score", label="group", drop_missing=True, positive="case"
     )
@@ -404,7 +404,7 @@ def test_what_was_assumed_is_said(
     survival: dict[str, Any] = {"columns": ["time", "event"], "label": "group"}
     assert gosta.test(table, "log-rank", **survival).warnings == ()  # it has no direction
     one_sided = gosta.test(table, "log-rank", alternative="less", **survival)
-    assert one_sided.assumed["positive"] == "control"
+    assert one_sided.assumed["positive"] == "other"
     assert len(one_sided.warnings) == 1
     file = tmp_path / "rows.csv"
     lines = [f"{a},{b}" for a, b in zip(score, group, strict=True)]
@@ -412,9 +412,9 @@ def test_what_was_assumed_is_said(
     run = command(capsys, monkeypatch)
     shown = run("test", file, "-s", "mann-whitney", "--label", "group", "--drop-missing")[1]
     for text in (
-        "positive class: control, against case",
+        "positive class: other, against case",
         "left out: 1 row",
-        "warning: the positive class is 'control'",
+        "warning: the positive class is 'other'",
     ):
         assert text in shown
     record = json.loads(

@@ -153,7 +153,10 @@ class Rows:
     weights: Annotated[
         str | None, "Column of row weights: a pair of rows counts by the product of its weights."
     ] = None
-    positive: Annotated[str | None, "The positive class; by default the last in order."] = None
+    positive: Annotated[
+        str | None,
+        "The positive class; by default yes of yes and no (ja, oui, dead, case, ...), or the last.",
+    ] = None
     drop_missing: Annotated[bool, "Leave out rows with missing or infinite values."] = False
     n: Annotated[
         int | None, "Number of rows: the first n, or how many to generate of synthetic data."

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.datasets import cells
+from gosta.datasets.class_names import is_known_pair
 from gosta.datasets.columns import Columns, as_column, match_key, value_text
 from gosta.datasets.roles import could_play, declared_roles, fill_roles
 from gosta.errors import DataError, InputError, shorten, unknown
@@ -395,11 +396,20 @@ class Data:
         self._note_column(self.label)
         codes, classes = self._positions("label", self.label)
         if not self.declared_classes:
-            return codes, classes
+            return self._positive_last(codes, classes)
         where = f"label column {self.label!r}"
         return _among(self.declared_classes, codes, classes, where, "class", "classes"), list(
             self.declared_classes
         )
+
+    def _positive_last(self, codes: Floats, classes: list[Any]) -> tuple[Floats, list[Any]]:
+        """Return two classes with the positive one last, where both of their names say it."""
+        kind = self.columns[self.label or ""].dtype
+        has_order = "order" in dict(kind.metadata or {})  # as categories of a data frame have it
+        names = [value_text(one) for one in reversed(classes)]
+        if len(names) != 2 or has_order or not is_known_pair(*names):
+            return codes, classes
+        return 1.0 - codes, classes[::-1]
 
     def level_codes(self, column: str, levels: Sequence[Any]) -> Floats:
         """Return each row's position among the declared values of a column; NaN: missing."""

@@ -10,22 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from gosta.datasets.class_names import suggests_positive
 from gosta.datasets.data import Data, ReadLog
 from gosta.errors import shorten
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Encoded, Options, Statistic
 from gosta.views import numbers
 
-# Names of classes that say which of two is the positive one.
-POSITIVE = (
-    "1 + abnormal affected bad case cases cancer dead death deceased died disease diseased event "
-    "fail failed failure ill malignant pos positive present responder sick t treated treatment "
-    "true y yes"
-)
-NEGATIVE = (
-    "-1 0 - absent alive benign control controls f false good healthy neg negative no none "
-    "non-case noncase non-responder nonresponder normal ok placebo survived unaffected untreated"
-)
 # Statistics that are turned round with the positive class.
 ORDERED_BY_POSITIVE = (
     *(
@@ -100,8 +91,7 @@ def likely_positive(assumed: Mapping[str, Any]) -> str | None:
     name, negative = str(assumed.get("positive", "")), assumed.get("negative", [])
     if len(negative) != 1 or assumed["positive_was_given"]:
         return None
-    is_opposite = name.lower() in NEGATIVE.split() or negative[0].lower() in POSITIVE.split()
-    return str(negative[0]) if is_opposite else None
+    return str(negative[0]) if suggests_positive(name, str(negative[0])) else None
 
 
 def opposite(assumed: Mapping[str, Any]) -> str:

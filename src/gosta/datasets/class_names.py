@@ -1,0 +1,53 @@
+"""Names of classes that say which of two is the positive one, in several languages."""
+
+from __future__ import annotations
+
+import unicodedata
+
+POSITIVE = (
+    # English
+    "1 + abnormal affected bad case cases cancer dead death deceased died disease diseased event "
+    "fail failed failure ill malignant pos positive present responder sick t treated treatment "
+    "true y yes "
+    # German
+    "auffällig befallen behandelt bösartig ereignis erkrankt fall gestorben ja krank positiv tod "
+    "tot verstorben vorhanden wahr "
+    # French
+    "cas décédé décédée décès evènement événement malade malin maligne mort morte oui positif "
+    "présent traité vrai "
+    # Spanish, Italian, Portuguese, Dutch
+    "si sí sì sim caso enfermo enferma fallecido fallecida falleció maligno maligna malato malata "
+    "muerto muerta morto morta deceduto deceduta óbito positivo positiva presente verdadero "
+    "verdadera vero overleden ziek"
+)
+NEGATIVE = (
+    # English
+    "-1 0 - absent alive benign control controls f false good healthy n neg negative no none "
+    "non-case noncase non-responder nonresponder normal ok placebo survived unaffected untreated "
+    # German
+    "falsch gesund gutartig kein keine kontrolle lebend lebt nein negativ unauffällig unbehandelt "
+    "überlebt "
+    # French
+    "bénin bénigne faux négatif négative non sain saine survie témoin vivant vivante "
+    # Spanish, Italian, Portuguese, Dutch
+    "ausente benigno benigna falso falsa não nee negativo negativa sano sana vivo viva controllo "
+    "gezond levend"
+)
+
+
+def is_known_pair(negative: str, positive: str) -> bool:
+    """Return whether two names say that the second is the positive class, as no and yes do.
+
+    >>> is_known_pair("nein", "Ja"), is_known_pair("Ja", "nein"), is_known_pair("f", "m")
+    (True, False, False)
+    """
+    return _plain(negative) in NEGATIVE.split() and _plain(positive) in POSITIVE.split()
+
+
+def suggests_positive(negative: str, positive: str) -> bool:
+    """Return whether one of two names suggests that the second is the positive class."""
+    return _plain(negative) in NEGATIVE.split() or _plain(positive) in POSITIVE.split()
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name.strip()).casefold()
