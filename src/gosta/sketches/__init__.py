@@ -11,6 +11,8 @@ from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
     association,
     ranking,
     survival,
+    survival_scores,
+    survival_risks,
     two_models,
     random_features,
 )
