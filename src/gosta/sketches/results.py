@@ -157,7 +157,7 @@ def _interval(
     """Return the standard error of a value, and its interval at a level; None if there is none."""
     spread = _spread(sketch, totals, noise_error)
     if spread is None:
-        return None, None
+        return _interval_of_point(sketch, totals, value, noise_error, level)
     error = float(spread.error[0])
     if level is None:
         return error, None
@@ -166,6 +166,20 @@ def _interval(
     scale = definition.scale if sketch.noise == 0 else "plain"
     ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, value), spread, level)
     return error, (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
+
+
+def _interval_of_point(
+    sketch: Sketch, totals: Floats, value: Floats, noise_error: float, level: float | None
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Return the standard error and the interval of a curve of one point, as of several."""
+    found = sketch.sampling_errors(totals, value)
+    if found is None or not np.isfinite(found[0][0]):
+        return None, None
+    error = float(np.hypot(found[0][0], noise_error))
+    if level is None:
+        return error, None
+    ((low, high),) = _intervals(sketch, totals, value, np.array([noise_error]), level)
+    return error, None if low is None or high is None else (low, high)
 
 
 def _noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Result, Floats] | None:

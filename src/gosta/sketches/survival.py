@@ -49,6 +49,10 @@ class KaplanMeier(TimeBins):
     def points(self) -> Options:
         return {"times": self.times}
 
+    @property
+    def kept_edges(self) -> Floats:
+        return np.zeros(0) if self.options["times"] is None else self.times
+
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins; in a bin, events can come first or last."""
         censored, events = self.counts(totals)

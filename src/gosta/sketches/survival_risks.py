@@ -90,7 +90,7 @@ class RiskSums(PlacedCounts):
         rows = self.table(totals).sum(axis=(0, 1))
         sums = totals[self.risks_at : self.squares_at]
         means = np.divide(sums, rows, out=(ends[1:] + ends[:-1]) / 2, where=rows > 0.5)
-        return np.clip(means, 0.0, 1.0)
+        return np.asarray(np.clip(means, 0.0, 1.0))
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
         """Add up the squares of the influence of rows with the mean risk of their group."""
@@ -98,7 +98,8 @@ class RiskSums(PlacedCounts):
         rows, weights = self.rows(self.risks(totals)), self.weights(table)
         influence = MEASURES[self.name].over(rows, weights, {"horizon": self.place}).influence
         assert influence is not None
-        return float(table.ravel() @ self.folded(influence[:, 0]) ** 2) / table.sum() ** 2
+        squares = float(table.ravel() @ self.folded(influence[:, 0]) ** 2)
+        return squares / float(table.sum()) ** 2
 
 
 @sketch("survival-brier-score")
@@ -127,7 +128,7 @@ class SurvivalBrierScore(RiskSums):
             of_others = max(totals[self.left_at] + room * left, 0) / max(share, LEAST_ROWS)
             ends.append(float(of_events + of_others) / count)
         loads, _, _ = self._loads(totals)
-        return single(float(loads.sum()) / count, *ends)
+        return single(float(loads.sum()) / count, ends[0], ends[1])
 
     def _loads(self, totals: Floats) -> tuple[Floats, Floats, ProductLimit]:
         """Return the squares divided by G, the places that they count at, and the curve of G.
@@ -231,9 +232,9 @@ class SurvivalCalibration(RiskSums):
         censored, events = np.moveaxis(self.table(totals), 2, 1)
         value, low, high = product_limits(events, censored)
         rows, last = (censored + events).sum(axis=1), self.bins_before
-        ends = (np.where(rows < 0.5, np.nan, 1 - part[:, last]) for part in (value, high, low))
+        shares = [np.where(rows < 0.5, np.nan, 1 - part[:, last]) for part in (value, high, low)]
         labels = tuple(f"group {k + 1}" for k in range(len(rows)))
-        return Result(*ends, labels=labels, at=self.risks(totals))
+        return Result(shares[0], shares[1], shares[2], labels=labels, at=self.risks(totals))
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
         """Return Greenwood's standard errors, and the rows of each group."""

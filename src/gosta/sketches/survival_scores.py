@@ -36,7 +36,7 @@ class EventScoreMeasure(EventScores):
 
     def found(self, totals: Floats) -> Measured:
         """Return the measure of the rows that stand for the counts."""
-        rows, weights = self.rows(np.arange(self.shape[2])), self.weights(self.table(totals))
+        rows, weights = self.rows(np.arange(float(self.shape[2]))), self.weights(self.table(totals))
         return MEASURES[self.name].over(rows, weights, self.placed_options())
 
     def gradient(self, totals: Floats) -> Floats | None:
@@ -44,7 +44,7 @@ class EventScoreMeasure(EventScores):
         influence = self.found(totals).influence
         if influence is None or influence.shape[1] > 1:
             return None
-        return self.folded(influence[:, 0]) / totals.sum()
+        return np.asarray(self.folded(influence[:, 0]) / totals.sum())
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
         """Add up the squares of the influence of all rows."""
@@ -177,16 +177,16 @@ class UnoConcordance(EventScoreMeasure):
         least, most = event_weights(censored.sum(axis=1), events.sum(axis=1))
         censored, counted = censored[: self.bins_before], events[: self.bins_before]
         later = sums_after(self.table(totals).sum(axis=0), 0)[: self.bins_before]
-        squares = [end[: self.bins_before, None] ** 2 + 0 * counted for end in (least, most)]
+        least, most = (end[: self.bins_before, None] ** 2 + 0 * counted for end in (least, most))
         pairs = counted * later.sum(axis=1, keepdims=True)
         right, tied = counted * sums_before(later, 1), counted * later
         number = counted.sum(axis=1)
         both = number * (number - 1) / 2
         up = both + (counted * (sums_before(censored, 1) + censored)).sum(axis=1)
         down = both + (counted * (sums_after(censored, 1) + censored)).sum(axis=1)
-        largest = squares[1][:, 0]
-        high = largest_share(right + tied, pairs, *squares, float(largest @ up))
-        lost = largest_share(pairs - right, pairs, *squares, float(largest @ down))
+        sure = [float(most[:, 0] @ part) for part in (up, down)]
+        high = largest_share(right + tied, pairs, least, most, sure[0])
+        lost = largest_share(pairs - right, pairs, least, most, sure[1])
         if np.isnan([high, lost]).all():
             return undefined()
         value, low, high = self.found(totals).value[0], 1 - np.nan_to_num(lost), np.nan_to_num(high)
@@ -222,16 +222,17 @@ class TimeDependentAuc(EventScoreMeasure):
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Let every event count by the least or the largest weight that is possible."""
         counts = self.table(totals)
-        weights = event_weights(*counts.sum(axis=2))
+        censored, events = counts.sum(axis=2)
+        weights = event_weights(censored, events)
         ends = []
         for place in self.placed_options()["times"]:
             first = int(place) // PLACES
             controls = counts[:, first:].sum(axis=(0, 1))
             cases = counts[1, :first]
-            ranges = [end[:first, None] + 0 * cases for end in weights]
+            least, most = (end[:first, None] + 0 * cases for end in weights)
             pairs, right = cases * controls.sum(), cases * sums_before(controls)
-            high = largest_share(right + cases * controls, pairs, *ranges)
-            ends.append((1 - largest_share(pairs - right, pairs, *ranges), high))
+            high = largest_share(right + cases * controls, pairs, least, most)
+            ends.append((1 - largest_share(pairs - right, pairs, least, most), high))
         low, high = np.array(ends).T
         value = np.where(np.isnan(low), np.nan, self.found(totals).value)
         return Result(value, low, high, labels=self.labels, at=self.times)
