@@ -15,7 +15,7 @@ from gosta.private.noise import NO_NOISE, choose_noise, open_totals, site_vector
 from gosta.private.releases import release_rows
 from gosta.private.settings import PrivateSettings
 from gosta.runtime.arrays import Floats, Words
-from gosta.sketches import SKETCHES, Bins, make_layout
+from gosta.sketches import SKETCHES, Bins, Sketch, make_layout
 
 Table = dict[str, list[float]]
 
@@ -43,11 +43,12 @@ ASKED: dict[str, Any] = {
 }
 
 
-def any_data(n: int) -> gosta.Data:
-    """Return rows with a column for every role that a sketch can have."""
+def any_data(n: int, made: type[Sketch]) -> gosta.Data:
+    """Return rows with a column for every role that a sketch can have; predicted risks for some."""
     rng = np.random.default_rng(5)
+    most = 1 if "risk" in made.encode.__name__ else 10
     roles = dict.fromkeys(role for made in SKETCHES.values() for role in made.roles)
-    columns: dict[str, Floats] = {role: rng.random(n) * 10 for role in roles or ["value"]}
+    columns: dict[str, Floats] = {role: rng.random(n) * most for role in roles or ["value"]}
     columns |= {
         name: np.floor(rng.random(n) + share) for name, share in (("event", 0.7), ("group", 0.4))
     }
@@ -59,7 +60,8 @@ def any_data(n: int) -> gosta.Data:
 
 @pytest.mark.parametrize("name", SKETCHES)
 def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
-    data, made = any_data(100), SKETCHES[name]
+    made = SKETCHES[name]
+    data = any_data(100, made)
     layout = make_layout(
         name, Bins(bins=6), columns=made.roles or ("value",), label="group", data=data
     )
@@ -85,7 +87,8 @@ def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
 def test_replacing_a_row_moves_sums_no_more_than_noise_is_made_for(
     name: str, strata: dict[str, Any]
 ) -> None:
-    data, made = any_data(60), SKETCHES[name]
+    made = SKETCHES[name]
+    data = any_data(60, made)
     bins = Bins(bins=6, ranges={"": (2.0, 8.0)}, strata=strata)  # which clips some rows to the ends
     layout = make_layout(name, bins, columns=made.roles or ("value",), label="group", data=data)
     x = layout.encode(data)

@@ -194,7 +194,7 @@ def _of_measure(
         options=options,
         weights=data.weights,
         assumed=assumed | left_out,
-        warnings=(*warnings, *filter(None, [measure.caution])),
+        warnings=(*warnings, *([f"{title}: {measure.caution}"] if measure.caution else [])),
     )
     if data.by is None:
         return pooled

@@ -14,7 +14,7 @@ from gosta.measures.definition import Measured, measure, numbers_of
 from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.statistics import encode
 
-PARTS = ("events and others", "events", "others")  # of the net reclassification
+PARTS = ("sum", "events", "non-events")  # of the net reclassification
 CAUTION = (
     "it can be above 0 for a model that is no better, where risks are not calibrated: read it "
     "beside auc-difference and brier-difference"

@@ -19,6 +19,7 @@ from gosta.private.noise import Random, choose_noise, open_totals, site_vector
 from gosta.private.policy import MODES, Policy, Subject, verdict_to_contribute, verdict_to_join
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.arrays import Floats
+from gosta.sketches.estimates import differences_of
 from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import check_columns, make_layout
 from gosta.sketches.results import StratumResult
@@ -61,6 +62,7 @@ class Release:
     bytes_per_site: int  # of the masked vectors that a site sends
     layout: Layout  # of the sums
     totals: Floats  # in units of features, with their noise
+    level: float | None = None  # of the intervals
 
     @property
     def value(self) -> Any:
@@ -89,6 +91,11 @@ class Release:
     def interval(self) -> tuple[float, float] | None:
         """Confidence interval for the population, with the noise; None if the sums give none."""
         return self.results[0].interval
+
+    @property
+    def differences(self) -> list[Estimate]:
+        """The value of each statistic in each stratum less that in the largest one."""
+        return differences_of(self.results, self.level)
 
     def __repr__(self) -> str:
         return f"Release({', '.join(f'{name} {text}' for name, text in self._rows().items())})"
@@ -336,6 +343,7 @@ def release_rows(
         bytes_per_site=sum(BYTES_PER_NUMBER * layout.size for layout, _ in rounds),
         layout=layout,
         totals=totals,
+        level=interval,
     )
 
 

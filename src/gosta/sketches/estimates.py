@@ -10,6 +10,7 @@ import numpy as np
 
 from gosta.measures.definition import MEASURES
 from gosta.sketches.results import StratumResult
+from gosta.statistics.definition import STATISTICS
 from gosta.statistics.estimate import Estimate
 
 NO_VALUE = "there are too few rows, or all are in one class"
@@ -34,6 +35,12 @@ def estimates_of(
         yield pooled
 
 
+def differences_of(results: Iterable[StratumResult], level: float | None) -> list[Estimate]:
+    """Return the value of each statistic in each stratum less that in the largest one."""
+    found = estimates_of(results, level)
+    return [difference for estimate in found for difference in estimate.differences]
+
+
 def estimate_of(result: StratumResult, level: float | None) -> Estimate:
     """Return a result as an estimate with a bracket; a curve has arrays for numbers."""
     if not result.has_value:
@@ -45,12 +52,16 @@ def estimate_of(result: StratumResult, level: float | None) -> Estimate:
         end[0] if len(end) == 1 else np.array(end, dtype=np.float64)
         for end in (result.value, result.low, result.high)
     )
-    measure = MEASURES.get(result.statistic.partition(":")[0])
+    name = result.statistic.partition(":")[0]
+    measure = MEASURES.get(name)
+    error: Any = np.nan if result.standard_error is None else result.standard_error
+    if result.standard_errors:
+        error = np.array(result.standard_errors, dtype=np.float64)
     return Estimate(
         value,
         low,
         high,
-        np.nan if result.standard_error is None else result.standard_error,
+        error,
         level,
         (bracket[0], bracket[1]),
         result.labels,
@@ -58,6 +69,7 @@ def estimate_of(result: StratumResult, level: float | None) -> Estimate:
         n=round(result.rows),
         at=np.array(result.at) if result.at else None,
         axes=None if measure is None else measure.axes,
+        null_value=(measure or STATISTICS[name]).null_value,
     )
 
 

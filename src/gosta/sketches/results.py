@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gosta.measures.definition import MEASURES
+from gosta.measures.definition import MEASURES, Measure
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Result, Sketch, in_order
-from gosta.statistics.definition import STATISTICS
+from gosta.statistics.definition import STATISTICS, Statistic
+from gosta.statistics.distributions import difference_p
 from gosta.statistics.intervals import Spread, interval_ends, wilson_ends
 
 # Totals are converted to floats and multiplied a few times: far less than this is lost.
@@ -58,6 +59,8 @@ class StratumResult(NamedTuple):
     at: tuple[float, ...] = ()  # of a curve: places of the values on the horizontal axis
     # Of several values, where they are known.
     intervals: tuple[tuple[Number, Number], ...] = ()
+    standard_errors: Values = ()
+    p_values: Values = ()  # of differences, by the standard errors: see `Estimate.p_value`
 
 
 def no_result(statistic: str, stratum: str) -> StratumResult:
@@ -99,10 +102,11 @@ def stratum_result(
     values = np.clip(result.value, low, high)
     error, interval = None, None
     intervals: tuple[tuple[Number, Number], ...] = ()
+    all_errors: Values = ()
     if len(values) == 1:
         error, interval = _interval(sketch, totals, values, float(errors[0]), level)
     elif level is not None:
-        intervals = _intervals(sketch, totals, values, errors, level)
+        intervals, all_errors = _intervals(sketch, totals, values, errors, level)
     # The bracket is for clipped values.
     is_certified = result.is_certified and noise == 0 and clipped <= 0
     if noise == 0 and 0 < clipped < min_cell:
@@ -122,16 +126,31 @@ def stratum_result(
         interval=interval,
         at=() if result.at is None else tuple(result.at.tolist()),
         intervals=intervals,
+        standard_errors=all_errors,
+        p_values=_p_values(_definition(sketch), values, all_errors or (error,)),
     )
+
+
+def _definition(sketch: Sketch) -> Statistic | Measure:
+    return STATISTICS.get(sketch.name) or MEASURES[sketch.name]
+
+
+def _p_values(definition: Statistic | Measure, values: Floats, errors: Values) -> Values:
+    """Return the p-values of differences; none where there is nothing to compare with."""
+    null = definition.null_value
+    if null is None or errors in ((), (None,)):
+        return ()
+    pairs = zip(values.tolist(), errors, strict=True)
+    return known(np.array([difference_p(value - null, error or 0.0) for value, error in pairs]))
 
 
 def _intervals(
     sketch: Sketch, totals: Floats, values: Floats, noise_errors: Floats, level: float
-) -> tuple[tuple[Number, Number], ...]:
-    """Return the intervals of several values; none where their errors are not known."""
+) -> tuple[tuple[tuple[Number, Number], ...], Values]:
+    """Return the intervals of several values and their errors; none where these are not known."""
     found = sketch.sampling_errors(totals, values)
     if found is None:
-        return ()
+        return (), ()
     errors, trials = found
     errors = np.sqrt(errors**2 + noise_errors**2)
     measure = MEASURES[sketch.name]
@@ -143,7 +162,7 @@ def _intervals(
         scale = measure.scale if sketch.noise == 0 else "plain"
         spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
         low, high = interval_ends(scale, sketch.bounds, values, spread, level)
-    return tuple(zip(known(low), known(high), strict=True))
+    return tuple(zip(known(low), known(high), strict=True)), known(errors)
 
 
 def known(values: Floats) -> Values:
@@ -162,8 +181,7 @@ def _interval(
     if level is None:
         return error, None
     # Noise is symmetric on the scale of the value.
-    definition = STATISTICS.get(sketch.name) or MEASURES[sketch.name]
-    scale = definition.scale if sketch.noise == 0 else "plain"
+    scale = _definition(sketch).scale if sketch.noise == 0 else "plain"
     ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, value), spread, level)
     return error, (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
 

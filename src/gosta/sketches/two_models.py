@@ -21,6 +21,7 @@ from gosta.sketches.ranking import Auc
 from gosta.sketches.survival_scores import ConcordanceIndex
 from gosta.statistics import encode
 
+LEAST_ROWS = 1e-9  # a divisor in place of a number of rows that is 0
 FLOAT_ERROR = 1e-15  # of a share: more than is lost to the rounding of floats
 
 
@@ -32,7 +33,8 @@ class Difference(Sketch):
 
     of_one: ClassVar[type[Counts]]  # the sketch of one score
     shared: ClassVar[int] = 0  # columns before both scores
-    most_bins: ClassVar[int] = 16  # of the table of both scores, in each column
+    # Of the table of both scores, for each axis of the sums of one.
+    most_bins: ClassVar[tuple[int, ...]]
     features_per_row = 3
     are_counts = True
     bounds = (-1.0, 1.0)
@@ -46,13 +48,17 @@ class Difference(Sketch):
         self.size = int(self.ends[-1] + np.prod(self.joint_shape))
 
     def _coarse(self, part: Counts) -> tuple[int, ...]:
-        return tuple(min(bins, self.most_bins) for bins in part.shape)
+        return tuple(map(min, part.shape, self.most_bins))
+
+    def _coarse_bins(self, part: Counts) -> list[Integers]:
+        """Return for each axis of a part's table the coarser bin of each of its bins."""
+        pairs = zip(part.shape, self._coarse(part), strict=True)
+        return [np.arange(bins) * fewer // bins for bins, fewer in pairs]
 
     def _coarse_places(self, part: Counts, cells: Integers) -> list[Integers]:
         """Return for each axis of a part's table the coarser bins in which its cells are."""
-        places = zip(np.unravel_index(cells, part.shape), part.shape, strict=True)
-        coarse = zip(places, self._coarse(part), strict=True)
-        return [place * fewer // bins for (place, bins), fewer in coarse]
+        places = np.unravel_index(cells, part.shape)
+        return [bins[place] for bins, place in zip(self._coarse_bins(part), places, strict=True)]
 
     def features(self, x: Floats) -> Features:
         """Count a row in the cells of each score, and in the cell of both."""
@@ -97,30 +103,53 @@ class Difference(Sketch):
         return np.concatenate([slopes[0], -slopes[1], np.zeros(self.size - self.ends[1])])
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
-        """Return the variances of both values less twice their covariance, of the table of both.
+        """Return the variances of both values less twice their covariance."""
+        own = list(zip(self.parts, self._split(totals), self._split(gradient), strict=False))
+        variances = [max(part.sampling_variance(counts, slope), 0.0) for part, counts, slope in own]
+        both = self._correlation(totals, gradient) * np.sqrt(np.prod(variances))
+        return float(sum(variances) + 2 * both)
 
-        Within coarser bins both scores count as independent, so the covariance is rather too small.
+    def _correlation(self, totals: Floats, gradient: Floats) -> float:
+        """Return the correlation of both values, of which the second has the opposite sign.
+
+        Rows of one class, or of one time and event, vary together by their mean slopes, and beyond
+        that as the table of both scores says: within its bins they count as independent, so that
+        the correlation is rather too small.
         """
         sums, slopes = self._split(totals), self._split(gradient)
-        variances, squares, means = [], [], []
-        for part, counts, slope in zip(self.parts, sums, slopes, strict=False):
-            variances.append(max(part.sampling_variance(counts, slope), 0.0))
-            squares.append(max(float(counts @ slope**2), 0.0))
-            means.append(self._coarse_means(part, np.maximum(counts, 0.0), slope))
-        joint = sums[2].reshape(self.joint_shape)
-        # The second slopes have the opposite sign.
-        product = -float((joint * means[0][..., :, None] * means[1][..., None, :]).sum())
-        scale = np.sqrt(squares[0] * squares[1])
-        correlation = np.clip(product / scale, -1.0, 1.0) if scale > 0 else 0.0
-        return float(sum(variances) - 2 * correlation * np.sqrt(variances[0] * variances[1]))
+        joint = np.maximum(sums[2].reshape(self.joint_shape), 0.0)
+        number = np.maximum(joint.sum(axis=(-2, -1), keepdims=True), LEAST_ROWS)
+        place = np.ix_(*self._coarse_bins(self.parts[0])[:-1])
+        shares = (joint / number)[place].reshape(-1, *self.joint_shape[-2:])
+        rows = np.maximum(self.parts[0].table(sums[0]).sum(axis=-1), 0.0).ravel()
+        first, second = (
+            self._by_score(part, counts, slope, shares.sum(axis=axis))
+            for part, counts, slope, axis in zip(self.parts, sums, slopes, (-1, -2), strict=False)
+        )
+        product = np.einsum("r,rij,ri,rj->", rows, shares, first, second)
+        squares = [
+            np.einsum("r,rij,ri->", rows, shares, first**2),
+            np.einsum("r,rij,rj->", rows, shares, second**2),
+        ]
+        known = [np.maximum(sums[k], 0.0) @ slopes[k] ** 2 for k in (0, 1)]
+        scale = np.sqrt(np.prod(np.maximum(squares, known)))
+        return float(product / scale) if scale > 0 else 0.0
 
-    def _coarse_means(self, part: Counts, counts: Floats, slope: Floats) -> Floats:
-        """Return the mean slope of the rows in each cell of coarser bins."""
-        shape = self._coarse(part)
-        places = self._coarse_places(part, np.arange(part.size))
-        cells = np.ravel_multi_index(tuple(places), shape)
-        rows, total = (np.bincount(cells, by, np.prod(shape)) for by in (counts, counts * slope))
-        return (total / np.maximum(rows, 1e-9)).reshape(shape)
+    def _by_score(self, part: Counts, totals: Floats, gradient: Floats, shares: Floats) -> Floats:
+        """Return the slopes in coarser bins of the score, of each class, or time and event.
+
+        `shares` of rows are in these bins; the mean slope of all rows is that of the finer bins.
+        """
+        counts, slopes = np.maximum(part.table(totals), 0.0), part.table(gradient)
+        *shared, score = self._coarse_bins(part)
+        place = np.ix_(*shared)
+        nearby = np.zeros((*self._coarse(part)[:-1], part.shape[-1]))
+        np.add.at(nearby, place, counts)
+        chosen = (score[:, None] == np.arange(self._coarse(part)[-1])).astype(np.float64)
+        found = (nearby[place] * slopes @ chosen) / np.maximum(nearby[place] @ chosen, LEAST_ROWS)
+        mean = (counts * slopes).sum(axis=-1) / np.maximum(counts.sum(axis=-1), LEAST_ROWS)
+        found = found.reshape(shares.shape)
+        return np.asarray(found + (mean.ravel() - (shares * found).sum(axis=-1))[:, None])
 
     def degrees(self, totals: Floats, gradient: Floats) -> float:
         """Return the smaller of both values' degrees of freedom."""
@@ -136,6 +165,7 @@ class AucDifference(Difference):
     roles = ("first", "second")
     has_classes = True
     of_one = Auc
+    most_bins = (2, 32)
 
 
 @sketch("concordance-difference")
@@ -148,7 +178,7 @@ class ConcordanceDifference(Difference):
     roles = ("time", "event", "first", "second")
     of_one = ConcordanceIndex
     shared = 2
-    most_bins = 8
+    most_bins = (2, 2, 32)
 
 
 class TwoRisks(Sketch):

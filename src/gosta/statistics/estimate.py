@@ -15,6 +15,7 @@ from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import is_installed
 from gosta.statistics import assumptions, pictures
 from gosta.statistics.definition import Normalisation
+from gosta.statistics.differences import differences
 from gosta.statistics.distributions import difference_p
 from gosta.statistics.heterogeneity import Heterogeneity
 from gosta.views import html, numbers, plots, terminal
@@ -24,7 +25,7 @@ MOST_WIDE = 40  # characters of several values in a cell of a table
 CURVE_DIGITS = 4  # of a table of a curve
 MOST_POINTS = 11  # shown of a curve that has more than MOST_SHOWN
 POPULATION, ALL_TRIPLES = "the population", "all triples"  # what an interval can be for
-NO_HETEROGENEITY = "it takes two groups with a standard error that is not 0"
+NO_HETEROGENEITY = "it takes one value, and two groups with a standard error that is not 0"
 
 
 class Estimate(NamedTuple):
@@ -74,7 +75,7 @@ class Estimate(NamedTuple):
     heterogeneity: Heterogeneity | None = None  # how much the groups differ beyond chance
     at: Any = None  # of a curve: places of its values on the horizontal axis
     axes: tuple[str, str] | None = None  # of a curve: names of its horizontal and vertical axis
-    degrees: float = inf  # of freedom of the standard error, by which the p-value is found
+    degrees: Any = inf  # of freedom of the standard errors, by which p-values are found
     null_value: float | None = None  # the value that the p-value is for; None: there is none
     counts: Any = None  # of a curve: number of rows that each value rests on, where it is known
 
@@ -136,11 +137,9 @@ class Estimate(NamedTuple):
         """
         if self.null_value is None or self.value is None or self.level is None:
             return None
-        values, errors = (np.ravel(one).tolist() for one in (self.value, self.standard_error))
-        found = [
-            difference_p(value - self.null_value, error, self.degrees)
-            for value, error in zip(values, errors, strict=True)
-        ]
+        parts = np.broadcast_arrays(self.value, self.standard_error, self.degrees)
+        each = zip(*(np.ravel(part).tolist() for part in parts), strict=True)
+        found = [difference_p(value - self.null_value, *rest) for value, *rest in each]
         return found[0] if np.ndim(self.value) == 0 else np.array(found)
 
     @property
@@ -152,6 +151,11 @@ class Estimate(NamedTuple):
     def group_values(self) -> list[Any]:
         """The values of the groups that have one."""
         return [group.plain_value for group in self.groups if group.plain_value is not None]
+
+    @property
+    def differences(self) -> tuple[Estimate, ...]:
+        """The value of each group less that of the largest one; empty where no errors are known."""
+        return differences(self.groups)
 
     @property
     def mean_of_groups(self) -> Any:
@@ -184,6 +188,7 @@ class Estimate(NamedTuple):
             record |= {
                 "by": self.by,
                 "groups": [group._numbers() for group in self.groups],
+                "differences": [difference._numbers() for difference in self.differences],
                 "mean_of_groups": self.mean_of_groups,
                 "groups_in_mean": len(self.group_values),
                 "heterogeneity": None if compared is None else compared._asdict(),
@@ -215,7 +220,8 @@ class Estimate(NamedTuple):
             record["interval"]["level"] = self.level if self.covers == POPULATION else None
         if self.p_value is not None:
             record |= {"p_value": _finite(self.p_value), "null_value": self.null_value}
-            record |= {"degrees": self.degrees} if isfinite(self.degrees) else {}
+            if np.isfinite(self.degrees).all():
+                record["degrees"] = _finite(self.degrees)
         if self.bracket is not None:
             record["bracket"] = [_finite(end) for end in self.bracket]
         if self.labels:
@@ -238,7 +244,7 @@ class Estimate(NamedTuple):
         known = {name: record[name] for name in cls._fields if record.get(name) is not None}
         interval = record.get("interval") or {}
         known |= {name: interval[name] for name in interval if interval[name] is not None}
-        for name in ("value", "low", "high", "standard_error", "at", "counts"):
+        for name in ("value", "low", "high", "standard_error", "at", "counts", "degrees"):
             if isinstance(known.get(name), list):
                 known[name] = np.array(known[name], dtype=np.float64)
         for name in ("labels", "axes", "columns", "warnings"):
@@ -296,6 +302,9 @@ class Estimate(NamedTuple):
                 [numbers.interval(*ends, digits) for ends in zip(low, high, strict=True)]
             )
             heading.append(name)
+        if self.p_value is not None:
+            columns.append([numbers.p_value(p) for p in np.ravel(self.p_value)[shown].tolist()])
+            heading.append("p")
         return [heading, *map(list, zip(*columns, strict=True))]
 
     def _table_lines(self) -> list[str]:
@@ -365,7 +374,7 @@ def as_frame(estimates: Sequence[Estimate]) -> Any:
         if estimate.by is None:
             del rows[0]["group"]
         else:
-            rows += _summary_rows(estimate)
+            rows += [*(part.row() for part in estimate.differences), *_summary_rows(estimate)]
         records += [row | common for row in rows]
     if not is_installed("pandas"):
         return records
@@ -422,7 +431,7 @@ def table_text(
     if level is not None:
         heading.append(f"{numbers.percent(level, 'g')} interval")
     cells = [[*heading, "" if by else "columns"]]
-    for estimate in estimates:
+    for estimate in (one for several in estimates for one in _single_values(several)):
         if by:
             cells += _group_cells(estimate)
         else:
@@ -440,6 +449,7 @@ def table_text(
         lines += [
             f"{terminal.printable(estimate.statistic)}: {_differences(estimate)}"
             for estimate in estimates
+            if np.ndim(estimate.value) == 0
         ]
     titles_by_line: dict[str, list[str]] = {}
     for estimate in estimates:
@@ -452,6 +462,29 @@ def table_text(
     return "\n".join([*lines, *_warning_lines(estimates)])
 
 
+def _single_values(estimate: Estimate) -> list[Estimate]:
+    """Return an estimate for each of several values that have names and intervals."""
+    names = estimate.labels if estimate.at is None and np.ndim(estimate.low) else ()
+    return [_single_value(estimate, k) for k in range(len(names))] or [estimate]
+
+
+def _single_value(estimate: Estimate, place: int) -> Estimate:
+    """Return the estimate of one of several values, also in groups that have them."""
+    if np.ndim(estimate.value) == 0:
+        return estimate
+    numbers_of = {
+        name: getattr(estimate, name)[place]
+        for name in ("value", "low", "high", "standard_error", "degrees")
+        if np.ndim(getattr(estimate, name))
+    }
+    return estimate._replace(
+        **numbers_of,
+        statistic=f"{estimate.statistic}: {estimate.labels[place]}",
+        labels=(),
+        groups=tuple(_single_value(group, place) for group in estimate.groups),
+    )
+
+
 def _cells(estimate: Estimate, has_interval: bool, last: str) -> list[str]:
     value, ends = numbers.number(estimate.plain_value), [numbers.NONE]
     if np.ndim(estimate.value):
@@ -461,6 +494,8 @@ def _cells(estimate: Estimate, has_interval: bool, last: str) -> list[str]:
             value = f"{np.size(estimate.value):,} {what} (--json)"
     elif estimate.level is not None:
         ends = [numbers.interval(estimate.low, estimate.high)]
+        if estimate.p_value is not None:
+            ends[0] += f", p = {numbers.p_value(estimate.p_value)}"
     return [
         estimate.statistic,
         f"{estimate.n:,}",
@@ -474,7 +509,7 @@ def _group_cells(pooled: Estimate) -> list[list[str]]:
     """Return the cells of all groups, of all rows, and of the means of the groups."""
     lines = [
         ["", estimate.group or "all rows", *_cells(estimate, True, "")[1:]]
-        for estimate in (*pooled.groups, pooled)
+        for estimate in (*pooled.groups, *pooled.differences, pooled)
     ]
     lines[0][0] = pooled.statistic
     title = f"mean of {numbers.count(len(pooled.group_values), 'group')}"
@@ -499,7 +534,7 @@ def _differences(pooled: Estimate) -> str:
     spread = f"{numbers.number(compared.spread, 3)} ({ends})"
     groups = numbers.count(compared.groups, "group")
     test = f"Cochran's Q {numbers.number(compared.q, 4)} of {groups}"
-    p = f"p = {numbers.number(compared.p_value, 3)}"
+    p = f"p = {numbers.p_value(compared.p_value)}"
     return f"{test}, {p}; I² {share}; spread between groups {spread}"
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from gosta.errors import shorten
 from gosta.net.node.status import REJECTED, STATES, Neighbour, Status, SumStatus
 from gosta.net.protocol.records import PartReport
+from gosta.sketches.estimates import differences_of
 from gosta.sketches.results import StratumResult
 from gosta.views import numbers
 
@@ -48,7 +49,7 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
 
 def tables(status: Status) -> list[Table]:
     """Return the tables of a status: results, curves, neighbours and rejections."""
-    found = [results(status), *curves(status), neighbours(status)]
+    found = [results(status), *curves(status), differences(status), neighbours(status)]
     return [table for table in (*found, rejections(status)) if table]
 
 
@@ -162,6 +163,10 @@ def bracket_of(result: StratumResult, place: int = 0, digits: int = 6) -> str:
     return numbers.interval(result.low[place], result.high[place], digits)
 
 
+def _p_text(result: StratumResult, place: int = 0) -> str:
+    return f", p = {numbers.p_value(result.p_values[place])}" if result.p_values else ""
+
+
 def _rows_of(result: StratumResult, sums: SumStatus) -> str:
     return result.stratum or ("the participants" if sums.left_out else "all sites")
 
@@ -198,6 +203,7 @@ def _result_row(result: StratumResult, sums: SumStatus) -> Row:
     else:
         value, bracket = value_of(result), bracket_of(result)
         interval = numbers.interval(*result.interval) if result.interval else numbers.NONE
+        interval += _p_text(result)
     about = "about " * (sums.law != "none")
     counts = [
         f"{about}{max(0.0, count):,.0f}" if count else numbers.NONE
@@ -223,6 +229,20 @@ def _curve(result: StratumResult, sums: SumStatus) -> Table:
         low, high = numbers.number(result.low[k]), numbers.number(result.high[k])
         table.append((label, value_of(result, k), low, high))
     return table if result.is_certified else [row[:2] for row in table]
+
+
+def differences(status: Status) -> Table:
+    """Return a table of differences between the strata of private sums; empty: there are none."""
+    if status.sums is None:
+        return []
+    heading = ("difference", "between", "value", _interval_heading(status), "p")
+    table: Table = [heading]
+    for one in differences_of(status.sums.results, status.confidence_level):
+        if isinstance(one.value, float):
+            value = "about " * (status.sums.law != "none") + numbers.number(one.value)
+            ends, p = numbers.interval(one.low, one.high), numbers.p_value(one.p_value)
+            table.append((one.statistic, str(one.group), value, ends, p))
+    return table if len(table) > 1 else []
 
 
 def neighbours(status: Status) -> Table:
