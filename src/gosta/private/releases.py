@@ -24,6 +24,7 @@ from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import check_columns, make_layout
 from gosta.sketches.results import StratumResult
 from gosta.statistics.definition import Options
+from gosta.statistics.estimate import Estimate
 from gosta.views import html, numbers
 
 T = TypeVar("T")
