@@ -110,5 +110,7 @@ def test_differences_between_strata_are_those_of_independent_values() -> None:
     _, a, b, _ = release.results[:4]
     assert first.value == pytest.approx(a.value[0] - b.value[0])
     assert first.bracket == pytest.approx((a.low[0] - b.high[0], a.high[0] - b.low[0]))
+    assert a.standard_error is not None
+    assert b.standard_error is not None
     assert first.standard_error == pytest.approx(np.hypot(a.standard_error, b.standard_error))
     assert first.p_value == difference_p(first.value, first.standard_error, first.degrees)

@@ -196,7 +196,7 @@ def _interval_of_point(
     error = float(np.hypot(found[0][0], noise_error))
     if level is None:
         return error, None
-    ((low, high),) = _intervals(sketch, totals, value, np.array([noise_error]), level)
+    (((low, high),), _) = _intervals(sketch, totals, value, np.array([noise_error]), level)
     return error, None if low is None or high is None else (low, high)
 
 

@@ -509,7 +509,7 @@ def _group_cells(pooled: Estimate) -> list[list[str]]:
     """Return the cells of all groups, of all rows, and of the means of the groups."""
     lines = [
         ["", estimate.group or "all rows", *_cells(estimate, True, "")[1:]]
-        for estimate in (*pooled.groups, *pooled.differences, pooled)
+        for estimate in (*pooled.groups, pooled)
     ]
     lines[0][0] = pooled.statistic
     title = f"mean of {numbers.count(len(pooled.group_values), 'group')}"
@@ -519,6 +519,7 @@ def _group_cells(pooled: Estimate) -> list[list[str]]:
     if compared is not None:
         mean, ends = numbers.number(compared.mean), numbers.interval(*compared.mean_interval)
         lines.append(["", "random-effects mean", "", mean, ends, ""])
+    lines += [["", str(one.group), *_cells(one, True, "")[1:]] for one in pooled.differences]
     return lines
 
 
