@@ -88,7 +88,7 @@ def test_differences_are_in_the_text_in_json_and_come_back_from_it() -> None:
     (found,) = compute(data, ["auc:risk"], by="ward", interval=LEVEL)
     first, second = found.to_dict()["differences"]
     assert " less " in first["group"]
-    assert first["p_value"]    assert first["p_value"] == found.differences[0].p_value
+    assert first["p_value"] == found.differences[0].p_value
     again = Estimate.from_dict(found.to_dict())
     assert again.differences[0].p_value == first["p_value"]
     assert len(as_frame([found])) == 3 + 1 + 2 + 2
