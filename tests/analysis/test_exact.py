@@ -84,6 +84,8 @@ def test_heterogeneity_of_the_bcg_trials_is_that_of_metafor() -> None:
     assert (found.groups, found.degrees) == (13, 12)
     assert found.q == pytest.approx(152.2330, abs=1e-4)
     assert found.i_squared == pytest.approx(0.9212, abs=1e-4)
+    assert found.spread is not None
+    assert found.spread_interval is not None
     assert found.spread**2 == pytest.approx(0.3088, abs=1e-4)
     assert [end**2 for end in found.spread_interval] == pytest.approx([0.1197, 1.1115], abs=1e-4)
     assert found.mean == pytest.approx(-0.7141, abs=1e-4)
@@ -105,6 +107,36 @@ def test_interval_of_i_squared() -> None:
     assert two.q == pytest.approx(8.0)
     assert heterogeneity([1.0], [0.5]) is None
     assert heterogeneity([1.0, 2.0], [0.5, 0.0]) is None
+
+
+def test_a_spread_is_one_of_possible_values_and_of_three_groups_or_more() -> None:
+    """Aucs of three small groups spread by at most 1/2; without bounds that would be 4."""
+    values, errors = [0.1, 0.9, 0.5], [0.05, 0.05, 0.05]
+    free = heterogeneity(values, errors)
+    assert free is not None
+    assert free.spread_interval is not None
+    assert free.spread_interval[1] > 2
+    found = heterogeneity(values, errors, bounds=(0.0, 1.0))
+    assert found is not None
+    assert found.spread_interval == (free.spread_interval[0], 0.5)
+    assert 0.0 <= found.mean_interval[0] <= found.mean_interval[1] <= 1.0
+    two = heterogeneity(values[:2], errors[:2], bounds=(0.0, 1.0))
+    assert two is not None
+    assert (two.spread, two.spread_interval) == (None, None)
+
+
+def test_groups_of_several_columns_are_those_of_their_combinations() -> None:
+    frame = patients().assign(sex=lambda table: np.where(table.age % 2, "f", "m"))
+    frame = frame[frame.hospital.isin(list("abc"))]
+    table = gosta.exact(frame, ["auc:risk"], label="ill", by=["sex", "hospital"])
+    again = gosta.exact(frame, ["auc:risk"], label="ill", by="sex,hospital").set_index("group")
+    assert list(table.group[:6]) == ["f, a", "f, b", "f, c", "m, a", "m, b", "m, c"]
+    for sex, hospital in (("f", "b"), ("m", "c")):
+        own = frame[(frame.sex == sex) & (frame.hospital == hospital)]
+        value = again.loc[f"{sex}, {hospital}", "value"]
+        assert value == pytest.approx(gosta.exact(own, "auc", label="ill", columns="risk"))
+    with pytest.raises(InputError, match="unknown column of the data 'ward'"):
+        gosta.exact(frame, ["auc:risk"], label="ill", by="sex,ward")
 
 
 def test_several_statistics_are_those_computed_one_by_one() -> None:
@@ -158,7 +190,9 @@ def test_groups() -> None:
     assert table.loc["one class", "reason"] == "rows of one class only: case"
     assert table.loc[["lone", "one class"], "value"].isna().all()
     wanted = heterogeneity(
-        table.loc[list("abc"), "value"].tolist(), table.loc[list("abc"), "standard_error"].tolist()
+        table.loc[list("abc"), "value"].tolist(),
+        table.loc[list("abc"), "standard_error"].tolist(),
+        bounds=(0.0, 1.0),
     )
     assert wanted is not None
     assert table.attrs["heterogeneity"] == {"auc:risk": wanted._asdict()}

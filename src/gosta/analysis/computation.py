@@ -25,7 +25,7 @@ from gosta.statistics import assumptions
 from gosta.statistics.definition import Normalisation, Options, Statistic, find, with_weights
 from gosta.statistics.estimate import Estimate
 from gosta.statistics.exact import measure, measure_encoded
-from gosta.statistics.heterogeneity import heterogeneity
+from gosta.statistics.heterogeneity import of_groups
 from gosta.statistics.references import load_statistic, parse_references
 from gosta.statistics.triples import Sampling
 
@@ -155,7 +155,7 @@ def _pairwise(
             estimate = measure_encoded(statistic, rows, norm, None, options, sampling)
             return estimate._replace(reason=error.reason, remedy=error.remedy)
 
-    return _with_groups(pooled, data, names, measure_group, interval or LEVEL)
+    return _with_groups(pooled, data, names, measure_group, interval or LEVEL, statistic.bounds)
 
 
 def _class_of(sign: float, assumed: Mapping[str, Any]) -> str:
@@ -198,7 +198,7 @@ def _of_measure(
     )
     if data.by is None:
         return pooled
-    return _with_groups(pooled, data, names, estimate, interval or LEVEL)
+    return _with_groups(pooled, data, names, estimate, interval or LEVEL, measure.bounds)
 
 
 def _names(data: Data) -> list[Any]:
@@ -211,6 +211,7 @@ def _with_groups(
     names: Sequence[Any],
     measure_group: Callable[[Booleans], Estimate],
     level: float,
+    bounds: tuple[float, float],
 ) -> Estimate:
     """Return an estimate over complete rows with those of its groups; `names` has all groups."""
     codes, present = data.site_codes()
@@ -225,7 +226,5 @@ def _with_groups(
         except GostaError as error:
             estimate = Estimate(None, reason=error.reason, remedy=error.remedy)
         groups.append(estimate._replace(statistic=title, group=str(name), n=n))
-    usable = [group for group in groups if np.ndim(group.value) == 0 and group.standard_error > 0]
-    values, errors = ([float(getattr(g, k)) for g in usable] for k in ("value", "standard_error"))
-    compared = heterogeneity(values, errors, level)
+    compared = of_groups(groups, level, bounds)
     return pooled._replace(by=data.by, groups=tuple(groups), heterogeneity=compared)

@@ -125,8 +125,9 @@ def exact(
         column have equal width within its range (by default that of the rows); or edges between
         them; or with `find_edges` about equally many rows each.
     by
-        A column, such as "hospital", or its values: the statistic of each group too, with intervals
-        (95 % unless `interval` says otherwise), the mean of the groups' own values, and how much
+        A column, such as "hospital", several, such as ``["sex", "ward"]``, or the values of one:
+        the statistic of each group too, with intervals (95 % unless `interval` says otherwise), its
+        difference from that of the largest group, the mean of the groups' own values, and how much
         they differ beyond chance.
     weights
         The column of row weights, or the weights themselves: a pair of rows counts by the product

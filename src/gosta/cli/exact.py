@@ -32,7 +32,9 @@ def exact(
     ] = None,
     interval: options.Interval = None,
     by: Annotated[
-        str | None, "A column: the statistics of each group of rows too, and how much they differ."
+        str | None,
+        "A column, or several separated by commas: the statistics of each group of rows too, and "
+        "how much they differ.",
     ] = None,
     *,
     binning: options.Binning,

@@ -163,15 +163,48 @@ class Data:
         return dataclasses.replace(data, features=names, has_selected_columns=True)
 
     def with_sites(self, by: object, exclude: bool) -> Data:
-        """Return the rows with a site for each, given by a column or by values.
+        """Return the rows with a site for each, given by a column, by several or by values.
 
         If it is excluded, the column is not a feature unless the user selected it.
         """
-        data = self._with("by", by)
+        names = self._columns_of_groups(by)
+        data = self._with("by", by) if len(names) < 2 else self._grouped_by(names, exclude)
         return (
             data
             if exclude and not self.has_selected_columns
             else dataclasses.replace(data, features=self.features)
+        )
+
+    def _columns_of_groups(self, by: object) -> list[str]:
+        """Return the names of several columns, given as a list or separated by commas."""
+        if isinstance(by, str) and by not in self.columns:
+            by = by.split(",")
+        is_list = isinstance(by, list | tuple) and all(isinstance(one, str) for one in by)
+        names = [str(one).strip() for one in by] if is_list else []  # type: ignore[attr-defined]
+        is_known = len(names) != len(self) or set(names) <= set(self.columns)
+        return [self._column(name) for name in names] if len(names) > 1 and is_known else []
+
+    def _grouped_by(self, names: Sequence[str], exclude: bool) -> Data:
+        """Return the rows with a site for each combination of values of several columns."""
+        combined, texts = np.zeros(len(self)), [""]
+        for name in names:
+            codes, values = self._positions("by", name)
+            combined = combined * len(values) + codes
+            texts = [
+                f"{text}, {value_text(v)}" if text else value_text(v)
+                for text in texts
+                for v in values
+            ]
+        order = dict(enumerate(texts))
+        column = np.empty(len(self), dtype=np.dtype(object, metadata={"order": texts}))
+        column[:] = [order.get(code) for code in combined.tolist()]
+        title = ", ".join(names)
+        left = names if exclude and not self.has_selected_columns else ()
+        return dataclasses.replace(
+            self,
+            by=title,
+            columns={**self.columns, title: column},
+            features=tuple(name for name in self.features if name not in left),
         )
 
     def with_weights(self, weights: object) -> Data:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gosta.measures.definition import MEASURES
+from gosta.measures.definition import MEASURES, Measure
 from gosta.sketches.results import StratumResult
-from gosta.statistics.definition import STATISTICS
+from gosta.statistics.definition import STATISTICS, Statistic
 from gosta.statistics.estimate import Estimate
+from gosta.statistics.heterogeneity import of_groups
 
 NO_VALUE = "there are too few rows, or all are in one class"
 HIDDEN = "too few rows, too much noise, or all rows in one class"
@@ -30,8 +31,9 @@ def estimates_of(
         pooled = estimate_of(first, level)._replace(**known)
         if strata:
             by = ", ".join(name for name, _ in _pairs(strata[0]))
-            groups = (_group(stratum, level) for stratum in strata)
-            pooled = pooled._replace(by=by, groups=tuple(groups))
+            groups = tuple(_group(stratum, level) for stratum in strata)
+            compared = level and of_groups(groups, level, _definition(first).bounds)
+            pooled = pooled._replace(by=by, groups=groups, heterogeneity=compared or None)
         yield pooled
 
 
@@ -52,8 +54,7 @@ def estimate_of(result: StratumResult, level: float | None) -> Estimate:
         end[0] if len(end) == 1 else np.array(end, dtype=np.float64)
         for end in (result.value, result.low, result.high)
     )
-    name = result.statistic.partition(":")[0]
-    measure = MEASURES.get(name)
+    definition = _definition(result)
     error: Any = np.nan if result.standard_error is None else result.standard_error
     if result.standard_errors:
         error = np.array(result.standard_errors, dtype=np.float64)
@@ -68,9 +69,14 @@ def estimate_of(result: StratumResult, level: float | None) -> Estimate:
         statistic=result.statistic,
         n=round(result.rows),
         at=np.array(result.at) if result.at else None,
-        axes=None if measure is None else measure.axes,
-        null_value=(measure or STATISTICS[name]).null_value,
+        axes=definition.axes if isinstance(definition, Measure) else None,
+        null_value=definition.null_value,
     )
+
+
+def _definition(result: StratumResult) -> Statistic | Measure:
+    name = result.statistic.partition(":")[0]
+    return STATISTICS.get(name) or MEASURES[name]
 
 
 def _group(stratum: StratumResult, level: float | None) -> Estimate:

@@ -57,7 +57,7 @@ def collect(
 
 def left_out(data: Data, columns: Iterable[str | None], rows: int, total: int) -> dict[str, Any]:
     """Return what of data was not used, apart from `columns` and `rows` of the total."""
-    used = {*columns, data.by}
+    used = {*columns, data.by, *(data.by or "").split(", ")}
     assumed: dict[str, Any] = {
         "columns_left_out": [name for name in data.columns if name not in used],
         "rows_dropped": total - rows,

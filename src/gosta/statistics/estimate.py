@@ -531,12 +531,14 @@ def _differences(pooled: Estimate) -> str:
     share = numbers.percent(compared.i_squared)
     if compared.i_squared_interval is not None:
         share += f" ({' to '.join(map(numbers.percent, compared.i_squared_interval))})"
-    ends = numbers.interval(*compared.spread_interval, 3)
-    spread = f"{numbers.number(compared.spread, 3)} ({ends})"
+    spread = ""
+    if compared.spread_interval is not None:
+        ends = numbers.interval(*compared.spread_interval, 3)
+        spread = f"; spread between groups {numbers.number(compared.spread, 3)} ({ends})"
     groups = numbers.count(compared.groups, "group")
     test = f"Cochran's Q {numbers.number(compared.q, 4)} of {groups}"
     p = f"p = {numbers.p_value(compared.p_value)}"
-    return f"{test}, {p}; I² {share}; spread between groups {spread}"
+    return f"{test}, {p}; I² {share}{spread}"
 
 
 def _warning_lines(estimates: Sequence[Estimate]) -> list[str]:

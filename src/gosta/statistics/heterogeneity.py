@@ -6,7 +6,8 @@ The formulas are those of meta-analysis of values y_i with standard errors s_i a
 1/s_i²: Q = Σ w_i (y_i − Σwy/Σw)², I² = (Q − df)/Q with Higgins and Thompson's interval from the
 standard error of log H (2002), and DerSimonian and Laird's spread τ with an interval by
 Viechtbauer's Q-profile: those τ² at which Q with weights 1/(s_i² + τ²) is a quantile of
-chi-squared.
+chi-squared. Of values between bounds the spread is at most half of what is between these, and of
+two groups, which have one difference, it is not told.
 """
 
 from __future__ import annotations
@@ -14,34 +15,45 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gosta.runtime.arrays import Floats
 from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tail
 
+if TYPE_CHECKING:
+    from gosta.statistics.estimate import Estimate
+
+LEAST_GROUPS = 3  # of which a spread is told: two have one difference
+
 
 class Heterogeneity(NamedTuple):
-    """Differences between groups; some intervals are None with two groups only."""
+    """Differences between groups."""
 
     groups: int  # that have a value and a standard error
     q: float  # Cochran's Q
     degrees: int
     p_value: float  # of Q, if all groups have one value in their populations
     i_squared: float  # share of the variance between values that is not sampling error
-    i_squared_interval: tuple[float, float] | None
-    spread: float  # standard deviation between the groups' values in their populations
-    spread_interval: tuple[float, float]
+    i_squared_interval: tuple[float, float] | None  # None of two groups
+    # Standard deviation between the groups' values in their populations; None of two groups.
+    spread: float | None
+    spread_interval: tuple[float, float] | None
     mean: float  # random-effects mean of the groups' values
     mean_interval: tuple[float, float]
     level: float  # of the intervals
 
 
 def heterogeneity(
-    values: Sequence[float], errors: Sequence[float], level: float = 0.95
+    values: Sequence[float],
+    errors: Sequence[float],
+    level: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Heterogeneity | None:
     """Compare values of groups by their standard errors; None with fewer than two groups.
+
+    Values that lie within bounds cannot spread by more than half of what is between these.
 
     >>> found = heterogeneity([0.7, 0.8, 0.9], [0.05, 0.04, 0.03])
     >>> f"Q {found.q:.3f}, p {found.p_value:.4f}, I² {found.i_squared:.3f}, mean {found.mean:.4f}"
@@ -56,6 +68,9 @@ def heterogeneity(
     weights = 1 / (s2 + variance)
     mean, reach = float((weights * y).sum() / weights.sum()), NormalDist().inv_cdf(0.5 + level / 2)
     half = reach / math.sqrt(weights.sum())
+    is_few = len(y) < LEAST_GROUPS
+    most = (bounds[1] - bounds[0]) / 2
+    low, high = _spread_interval(y, s2, level)
     return Heterogeneity(
         groups=len(y),
         q=q,
@@ -63,12 +78,21 @@ def heterogeneity(
         p_value=chi_squared_tail(q, degrees),
         i_squared=max(0.0, 1 - degrees / q) if q > 0 else 0.0,
         i_squared_interval=_i_squared_interval(q, degrees, reach),
-        spread=math.sqrt(variance),
-        spread_interval=_spread_interval(y, s2, level),
+        spread=None if is_few else min(math.sqrt(variance), most),
+        spread_interval=None if is_few else (min(low, most), min(high, most)),
         mean=mean,
-        mean_interval=(mean - half, mean + half),
+        mean_interval=(max(mean - half, bounds[0]), min(mean + half, bounds[1])),
         level=level,
     )
+
+
+def of_groups(
+    groups: Sequence[Estimate], level: float, bounds: tuple[float, float]
+) -> Heterogeneity | None:
+    """Compare the groups that have one value, with a standard error that is not 0."""
+    usable = [group for group in groups if np.ndim(group.value) == 0 and group.standard_error > 0]
+    values, errors = ([float(getattr(g, k)) for g in usable] for k in ("value", "standard_error"))
+    return heterogeneity(values, errors, level, bounds)
 
 
 def _q(y: Floats, s2: Floats, variance: float) -> float:
