@@ -23,6 +23,14 @@ ROWS = 5_000
 MANY = (64, 256)
 # Numbers of bins of statistics of several columns.
 FEW = (32, 64)
+# Those of two scores of the same rows.
+TWO_MODELS = (
+    "auc-difference",
+    "concordance-difference",
+    "brier-difference",
+    "integrated-discrimination",
+    "net-reclassification",
+)
 
 
 def make_rows(n: int) -> Data:
@@ -39,6 +47,9 @@ def make_rows(n: int) -> Data:
         "died": died,
     }
     columns["score"] = 1 / (1 + np.exp(-rng.normal(size=n) - 1.5 * died))
+    columns["rough"] = 1 / (
+        1 + np.exp(-np.log(columns["score"] / (1 - columns["score"])) - rng.normal(size=n))
+    )
     columns["event"] = (rng.random(n) < 0.7).astype(int)
     columns["time"] = rng.exponential(np.exp(-columns["score"]), n)
     return load(columns).select(label="died", score="score")
@@ -49,6 +60,8 @@ def columns_of(name: str) -> str:
     roles = SKETCHES[name].roles
     if roles == ("value",):
         return f"{name}:income"
+    if name in TWO_MODELS:
+        return f"{name}:{'time+event+' * ('time' in roles)}score+rough"
     return name if "time" in roles or "score" in roles else f"{name}:x+y"
 
 

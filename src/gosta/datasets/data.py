@@ -195,9 +195,9 @@ class Data:
                 for text in texts
                 for v in values
             ]
-        order = dict(enumerate(texts))
+        text_of = {float(place): text for place, text in enumerate(texts)}
         column = np.empty(len(self), dtype=np.dtype(object, metadata={"order": texts}))
-        column[:] = [order.get(code) for code in combined.tolist()]
+        column[:] = [text_of.get(code) for code in combined.tolist()]
         title = ", ".join(names)
         left = names if exclude and not self.has_selected_columns else ()
         return dataclasses.replace(
