@@ -213,15 +213,11 @@ def test_groups_share_what_is_derived_from_the_data() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["trimmed-mean", "winsorised-mean", "partial-auc", "uno-concordance"]
-)
+@pytest.mark.parametrize("name", ["trimmed-mean", "winsorised-mean", "uno-concordance"])
 def test_groups_of_statistics_that_take_ranks_from_all_rows(name: str) -> None:
     frame = patients()
     frame = frame.assign(time=frame.age, event=frame.risk > -0.5, second=frame.risk)
-    columns = {"partial-auc": ["risk"], "uno-concordance": ["time", "event", "second"]}.get(
-        name, ["risk"]
-    )
+    columns = {"uno-concordance": ["time", "event", "second"]}.get(name, ["risk"])
     options = {"horizon": 60} if name == "uno-concordance" else {}
     table = gosta.exact(
         frame, name, columns=columns, label="ill", by="hospital", options=options

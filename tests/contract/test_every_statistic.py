@@ -31,7 +31,7 @@ NAMES = {
     "within-cluster-scatter", "energy-distance", "mmd", "concordance-index", "spearman-rho",
     "distance-correlation", "mean-pairwise-distance", "squared-scatter",
     "auc-difference", "concordance-difference", "somers-d", "goodman-kruskal-gamma",
-    "partial-auc", "multiclass-auc",
+    "multiclass-auc",
     "trimmed-mean", "winsorised-mean", "theil-sen", "hodges-lehmann", "hodges-lehmann-shift",
     "ranks",
     "mann-whitney-z", "kendall-z",

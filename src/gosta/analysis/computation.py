@@ -2,7 +2,7 @@
 
 Rows are encoded once, over the whole table, and then cut into groups: so every group has the same
 positive class, the same direction of the score, the same bandwidth. Only where a row's part depends
-on its rank among the others (trimmed means, partial AUC) are groups encoded one by one. The value
+on its rank among the others (trimmed means) are groups encoded one by one. The value
 over all rows counts pairs across groups too; beside it stand the mean of the groups' own values,
 and how much these differ beyond chance.
 """

@@ -247,9 +247,7 @@ COLUMNS_BY_ENCODER: dict[str, tuple[str, Callable[[Roles], list[Choice]]]] = {
     ),
     **dict.fromkeys(("pair", "two_parts"), ("two columns of numbers", _two_numbers)),
     "features": ("columns of numbers", _all_numbers),
-    **dict.fromkeys(
-        ("scored", "highest_negatives"), ("a score and a column of two classes", _scored)
-    ),
+    "scored": ("a score and a column of two classes", _scored),
     "two_scores": ("two scores and a column of two classes", _two_scores),
     "class_scores": (
         "three classes or more and a score for each, in their order: --columns a,b,c --label class",

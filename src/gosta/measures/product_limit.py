@@ -32,7 +32,7 @@ class ProductLimit:
         # Rows among which one ends at a time, and those of them that stay.
         self.risk = self.at_risk - events if of_censoring else self.at_risk
         self.stay = self.risk - self.ended
-        self.has_ended, self.is_of_censoring = self.ended != 0, of_censoring
+        self.has_ended, self.is_of_censoring = self.ended > 0, of_censoring
         factors = np.divide(self.stay, self.risk, out=np.ones(count), where=self.has_ended)
         self.curve = np.concatenate([[1.0], np.cumprod(factors)])
 

@@ -189,12 +189,10 @@ def survival_calibration(
         ordered = np.sort(risk[weights > 0])
         inner = np.unique(ordered[len(ordered) * np.arange(1, int(groups)) // int(groups)])
     else:
-        inner = numbers_of("edges", edges, (0.0, 1.0)) if np.size(edges) else np.zeros(0)
+        inner = numbers_of("edges", edges, (0.0, 1.0))
     group, count = np.searchsorted(inner, risk, side="right"), len(inner) + 1
     mass = np.bincount(group, weights, count)
-    ends = np.concatenate([[0.0], inner, [1.0]])  # whose middle stands for a group without rows
-    sums = np.bincount(group, weights * risk, count)
-    at = np.divide(sums, mass, out=(ends[1:] + ends[:-1]) / 2, where=mass > 0)
+    at = np.bincount(group, weights * risk, count) / mass
     values, errors, trials = np.full((3, count), nan)
     for k in np.flatnonzero(mass > 0):
         own = ProductLimit(x[group == k], weights[group == k])

@@ -10,9 +10,8 @@ from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
     moments,
     association,
     ranking,
+    thresholds,
     survival,
-    survival_scores,
-    survival_risks,
     two_models,
     random_features,
 )

@@ -288,7 +288,6 @@ AnySketch = TypeVar("AnySketch", bound=type[Sketch])
 WITHOUT_SKETCH: Mapping[str, str] = {
     "within-cluster-scatter": "use squared-scatter, the mean squared distance",
     "distance-correlation": "use kendall-tau or spearman-rho",
-    "partial-auc": "use roc-curve",
     "multiclass-auc": "use auc with positive=... for each class",
     "somers-d": "use kendall-tau",
     "goodman-kruskal-gamma": "use kendall-tau",

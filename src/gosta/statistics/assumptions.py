@@ -19,21 +19,28 @@ from gosta.views import numbers
 
 # Statistics that are turned round with the positive class.
 ORDERED_BY_POSITIVE = (
-    *(
-        "auc",
-        "auc-difference",
-        "mann-whitney",
-        "mann-whitney-z",
-        "hodges-lehmann-shift",
-        "partial-auc",
-        "roc-curve",
-        "brier-difference",
-        "integrated-discrimination",
-        "net-reclassification",
-    ),
+    "auc",
+    "auc-difference",
+    "average-precision",
+    "brier-difference",
+    "f1-score",
+    "hodges-lehmann-shift",
+    "integrated-discrimination",
+    "mann-whitney",
+    "mann-whitney-z",
+    "negative-predictive-value",
+    "net-benefit",
+    "net-benefit-of-all",
+    "net-reclassification",
+    "partial-auc",
+    "positive-predictive-value",
+    "precision-recall-curve",
+    "roc-curve",
+    "sensitivity",
+    "specificity",
 )
 # Those that are 1/2 for a score that says nothing.
-OF_CLASSES, OF_EVENTS = ("auc", "partial-auc"), ("concordance-index",)
+OF_CLASSES, OF_EVENTS = ("auc",), ("concordance-index",)
 
 
 def collect(

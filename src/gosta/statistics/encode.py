@@ -113,26 +113,6 @@ def two_risks(data: Data, positive: Any = None) -> Floats:
     return _with_risks(two_scores(data, positive), names, 0)
 
 
-def highest_negatives(data: Data, positive: Any = None, max_fpr: float = 0.1) -> Floats:
-    """Encode a row as its score, its class, +1 or −1, and whether it is a highest negative row.
-
-    That is 0 to 1 for rows with the score at which the share is reached, and 1 for positive rows.
-    """
-    _check_share("max_fpr", max_fpr, 1.0)
-    _require_all_rows(data, "the score at max_fpr", "roc-curve of private sums has the rates")
-    x = scored(data, positive)
-    scores, negative = x[:, 0], x[:, 1] < 0
-    groups = np.unique(scores[negative], return_inverse=True)[1].reshape(-1)
-    sizes = np.bincount(groups, _weights(data, x)[negative])
-    above = sizes.sum() - np.cumsum(sizes)
-    shares = np.ones(len(x))
-    with np.errstate(all="ignore"):  # rows of weight 0
-        shares[negative] = np.nan_to_num(
-            np.clip((max_fpr * sizes.sum() - above) / sizes, 0.0, 1.0)[groups]
-        )
-    return np.column_stack([x, shares])
-
-
 def class_scores(data: Data, average: str = "pairs") -> Floats:
     """Encode a row as a score for each class, its class, and two weights.
 

@@ -119,23 +119,6 @@ def auc_difference(x: Floats, weights: Floats | None = None) -> RowSums:
     return _zero_diagonal(2 * first, 2 * second, 2 * others)
 
 
-def partial_auc(x: Floats, weights: Floats | None = None) -> RowSums:
-    """(1 − ℓℓ')·won, weighted by the share of the negative row that counts, and 1 − ℓℓ', with ℓ the
-    class.
-    """
-    counts = np.ones(len(x)) if weights is None else weights
-    plus, share, group = x[:, 1] > 0, x[:, 2], _ranks(x[:, 0]).dense
-    size = int(group.max()) + 1
-    plus_in = np.bincount(group[plus], counts[plus], size)
-    minus_in, squares_in = (
-        np.bincount(group[~plus], (counts * share**k)[~plus], size) for k in (1, 2)
-    )
-    below = np.cumsum(minus_in) - minus_in + 0.5 * squares_in
-    above = plus_in.sum() - np.cumsum(plus_in)
-    wins = np.where(plus, below[group], share * (above[group] + 0.5 * share * plus_in[group]))
-    return _zero_diagonal(2 * wins, 2 * np.where(plus, counts[~plus].sum(), counts[plus].sum()))
-
-
 def trimmed_mean(x: Floats, weights: Floats | None = None) -> RowSums:
     """sx + s'x' and s + s', with s the share of a row that counts."""
     parts = np.column_stack([x[:, 0] * x[:, 1], x[:, 1]])

@@ -65,29 +65,6 @@ def auc_difference(x: Observation, y: Observation) -> tuple[float, float, float]
     )
 
 
-def _standardised(m: Means, max_fpr: float = 0.1) -> float:
-    """Return a partial area as McClish standardises it: ½ without information, 1 if perfect."""
-    least = max_fpr * max_fpr / 2
-    return 0.5 * (1 + (m[0] / m[1] - least) / (max_fpr - least))
-
-
-@statistic(
-    encode=encode.highest_negatives,
-    final=_standardised,
-    fast=fast.partial_auc,
-    sample_index=1,
-    bounds=(0.0, 1.0),
-    no_interval="the score at max_fpr is taken from the rows",
-)
-def partial_auc(x: Observation, y: Observation) -> tuple[float, float]:
-    """Area under the ROC curve up to a false positive rate, `max_fpr`, standardised to 1/2 without
-    information.
-    """
-    weight = x[2] if x[1] < 0.0 else y[2]
-    different, gain = 1.0 - x[1] * y[1], won(x[0], x[1], y[0], y[1])
-    return different * weight * (weight * gain if x[0] == y[0] else gain), different
-
-
 @statistic(
     encode=encode.class_scores,
     final=lambda m: m[0] / m[1],
