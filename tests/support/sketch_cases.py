@@ -83,13 +83,11 @@ def take(table: Mapping[str, Any], rows: Whole) -> dict[str, Any]:
 
 
 def encode(layout: Layout, table: Mapping[str, Any]) -> Floats:
+    columns = dict(table)
+    if any("risk" in sketch.encode.__name__ for sketch in layout.final.sketches):
+        columns |= {name: np.clip(columns[name], 0.0, 1.0) for name in ("first", "second", "score")}
     data = Data(
-        "rows",
-        dict(table),
-        label="label",
-        score="score",
-        features=("first", "second"),
-        is_partial=True,
+        "rows", columns, label="label", score="score", features=("first", "second"), is_partial=True
     )
     return layout.encode(data)
 
