@@ -166,6 +166,8 @@ def _of_measure(
     title: str, measure: Measure, data: Data, interval: float | None, options: dict[str, Any]
 ) -> Estimate:
     names, total = _names(data), len(data)
+    if measure.completed is not None:
+        options = measure.completed(data, options)
     encoded = measure.encode_rows(data, options)
     kept, weights = encoded.kept, data.row_weights()
     if weights is not None:

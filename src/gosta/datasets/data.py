@@ -444,12 +444,12 @@ class Data:
             return codes, classes
         return 1.0 - codes, classes[::-1]
 
-    def level_codes(self, column: str, levels: Sequence[Any]) -> Floats:
+    def level_codes(self, column: str, levels: Sequence[Any], setting: str = "strata") -> Floats:
         """Return each row's position among the declared values of a column; NaN: missing."""
         name = self._column(column)
         self._note_column(name)
         return _among(
-            levels, *self._positions("strata", name), f"strata column {name!r}", "value", "strata"
+            levels, *self._positions(setting, name), f"{setting} column {name!r}", "value", setting
         )
 
     def site_codes(self) -> tuple[Floats, list[Any]]:

@@ -8,6 +8,7 @@ from gosta.measures import (  # noqa: F401, I001  (the order of the listing)
     classification,
     distribution,
     survival,
+    table_one,
     two_models,
 )
 from gosta.measures.definition import MEASURES, Measure, Measured, measure

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +53,9 @@ class Measure:
     no_weights: str = ""  # why rows cannot have weights
     caution: str = ""  # what whoever reads the value should know, one sentence
     null_value: float | None = None  # value that p-values are for, such as 0 of a difference
+    has_missing: bool = False  # whether rows with missing values count, NaN where they are encoded
+    # Returns options with what the data say where they are not given, such as all classes.
+    completed: Callable[[Data, Options], dict[str, Any]] | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -62,6 +65,7 @@ class Measure:
     def encode_rows(self, data: Data, options: Options) -> Encoded:
         """Return the encoded rows of data that are complete."""
         own = {name: options[name] for name in _defaults(self.encode, 1) if name in options}
+        data = replace(data, drop_missing=data.drop_missing and not self.has_missing)
         return encode_complete_rows(self.name, data, lambda table: self.encode(table, **own))
 
     def over(self, x: Floats, weights: Floats | None = None, options: Options = {}) -> Measured:  # noqa: B006

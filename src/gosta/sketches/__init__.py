@@ -12,6 +12,7 @@ from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
     ranking,
     thresholds,
     survival,
+    table_one,
     two_models,
     random_features,
 )

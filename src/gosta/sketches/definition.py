@@ -130,6 +130,7 @@ class Sketch(ABC):
     has_classes: ClassVar[bool] = False  # whether a label is needed
     # Whether the value depends on values, not on their order only.
     needs_range: ClassVar[bool] = False
+    has_missing: ClassVar[bool] = False  # whether rows with missing values count, encoded as NaN
     is_binned: ClassVar[bool] = True
     shows_bins: ClassVar[bool] = False  # whether values of a result are those of bins: a curve
     finds_edges: ClassVar[bool] = True  # whether edges can be found by a first sum
@@ -173,6 +174,11 @@ class Sketch(ABC):
     def cuts(cls, options: Options) -> Mapping[str, Floats]:
         """Return for roles of columns the values at which their bins are to have an edge."""
         return {}
+
+    @classmethod
+    def has_axis(cls, role: str, column: str, options: Options) -> bool:
+        """Return whether a column has a range, for these options of `encode`."""
+        return role != "event" and (cls.needs_range or cls.is_binned)
 
     @property
     def width(self) -> int:
@@ -310,6 +316,7 @@ def sketch(name: str) -> Callable[[AnySketch], AnySketch]:
         made.summary = " ".join((made.__doc__ or "").partition("\n\n")[0].split())
         if name in MEASURES:
             made.encode = staticmethod(MEASURES[name].encode)
+            made.has_missing = MEASURES[name].has_missing
             made.bounds = MEASURES[name].bounds
         SKETCHES[name] = made
         return made

@@ -135,7 +135,7 @@ class Layout:
     @property
     def squared_change(self) -> float:
         """Return the squared length of the largest change of the vector by replacing a row."""
-        if self.strata:
+        if self.strata or self._has_missing:  # then a row's features can be elsewhere, or none
             return 2.0 * self.features_per_row
         return sum(part.sketch.squared_change for part, _, _ in self._blocks)
 
@@ -158,6 +158,11 @@ class Layout:
         names = [name for part in self.parts for name in part.columns]
         label = [self.label] if self.label and self._has_classes else []
         return tuple(dict.fromkeys([*names, *label, *(column for column, _ in self.levels)]))
+
+    @property
+    def _has_missing(self) -> bool:
+        """Return whether incomplete rows count in some of the sums."""
+        return any(part.sketch.has_missing for part in self.parts)
 
     @property
     def _has_classes(self) -> bool:
@@ -202,25 +207,27 @@ class Layout:
         """Return the numbers of each row that its features depend on: n × width.
 
         Rows in which a column is missing are left out if the data say so; otherwise they are an
-        error.
+        error. Where sums count missing values, only rows without a stratum are left out, and the
+        numbers that other sums take of an incomplete row are NaN.
         """
         if self.rows is not None:
             return self.rows.encode(data)
         data = self._with_classes(data)
-        kept, codes = self._complete(data)
-        data.check_row_count(int(kept.sum()))
-        data = replace(
-            data,
-            columns={name: column[kept] for name, column in data.columns.items()},
-            drop_missing=False,
-        )
-        blocks = [self._encoded(part, data) for part, _, _ in self._blocks]
+        kept, complete, codes = self._complete(data)
+        data.check_row_count(int(complete.sum()))
+        whole = replace(data.take(complete), drop_missing=False)
+        blocks = []
+        for part, _, _ in self._blocks:
+            block = np.full((len(data), part.sketch.width), np.nan)
+            rows = kept if part.sketch.has_missing else complete
+            block[rows] = self._encoded(part, data.take(kept) if rows is kept else whole)
+            blocks.append(block[kept])
         return np.ascontiguousarray(
             np.column_stack([*blocks, *([codes[kept]] if self.levels else [])])
         )
 
     def complete_rows(self, data: Data) -> Booleans:
-        """Return which rows have all values that are needed, so that `encode` keeps them."""
+        """Return which rows `encode` keeps: those with all values that are needed."""
         if self.rows is not None:
             return self.rows.complete_rows(data)
         return self._complete(self._with_classes(data))[0]
@@ -230,23 +237,28 @@ class Layout:
             data = data.select(label=self.label)
         return replace(data, declared_classes=self.classes) if self.classes else data
 
-    def _complete(self, data: Data) -> tuple[Booleans, Floats]:
-        """Return which rows have all values, and the stratum of each row."""
+    def _complete(self, data: Data) -> tuple[Booleans, Booleans, Floats]:
+        """Return which rows count in some sums, which have all values, and each row's stratum."""
         codes = np.zeros(len(data))
         for column, levels in self.levels:
             codes = codes * len(levels) + data.level_codes(column, levels)
-        kept = ~np.isnan(codes)
+        has_stratum = ~np.isnan(codes)
+        if data.by is not None:
+            has_stratum &= ~np.isnan(data.site_codes()[0])
+        kept = has_stratum.copy()
         if self._has_classes:
             kept &= ~np.isnan(data.class_codes()[0])
         names = list(
             dict.fromkeys(
-                name for part in self.parts for name in data.select(part.columns).features
+                name
+                for part in self.parts
+                if not part.sketch.has_missing
+                for name in data.select(part.columns).features
             )
         )
-        kept &= ~np.isnan(data.to_floats(names)).any(axis=1)
-        if data.by is not None:
-            kept &= ~np.isnan(data.site_codes()[0])
-        return np.asarray(kept), codes
+        if names:
+            kept &= ~np.isnan(data.to_floats(names)).any(axis=1)
+        return (has_stratum if self._has_missing else kept), kept, codes
 
     @staticmethod
     def _encoded(part: Part, data: Data) -> Floats:
@@ -256,7 +268,8 @@ class Layout:
     def rows_of(self, part: Part, x: Floats) -> Floats:
         """Return the numbers of encoded rows that one statistic takes."""
         columns = next(columns for block, _, columns in self._blocks if block.key == part.key)
-        return np.ascontiguousarray(x[:, columns])  # as compiled loops need it
+        rows = np.ascontiguousarray(x[:, columns])  # as compiled loops need it
+        return rows if part.sketch.has_missing else rows[~np.isnan(rows).any(axis=1)]
 
     def sums(self, x: Floats, bits: int = BITS) -> Words:
         """Return the sums of the features of encoded rows, as integers.
@@ -279,7 +292,7 @@ class Layout:
         """Yield the features of encoded rows of each block, at their places in the whole vector."""
         strata = x[:, -1].astype(np.int64) if self.levels else np.zeros(len(x), dtype=np.int64)
         for part, offset, columns in self._blocks:
-            positions, values = part.sketch.features(x[:, columns])
+            positions, values = _features_of(part.sketch, x[:, columns])
             yield Features(positions + (offset + strata * part.sketch.size)[:, None], values)
 
     def block_features(self, x: Floats) -> Iterator[tuple[str, Integers]]:
@@ -293,7 +306,7 @@ class Layout:
             found = np.empty((len(x), 2 * part.sketch.features_per_row), dtype=np.int64)
             for start in range(0, len(x), ROWS_PER_CHUNK):
                 chunk = slice(start, start + ROWS_PER_CHUNK)
-                positions, values = part.sketch.features(x[chunk, columns])
+                positions, values = _features_of(part.sketch, x[chunk, columns])
                 rounded = np.floor(values * 2.0**BITS + 0.5)
                 places = positions + strata[chunk, None] * part.sketch.size
                 found[chunk] = np.hstack([np.where(rounded > 0, places, -1), rounded])
@@ -362,11 +375,12 @@ class Layout:
         """
         if not np.isfinite(totals).all():
             return False
-        counts: dict[str, list[tuple[float, int]]] = {}
+        counts: dict[tuple[str, bool], list[tuple[float, int]]] = {}
         for part, stratum, t, terms in self._totals(np.asarray(totals, dtype=np.float64)):
             if not part.sketch.is_plausible(t, tolerance * terms):
                 return False
-            counts.setdefault(stratum, []).append((part.sketch.count(t), part.sketch.size * terms))
+            alike = counts.setdefault((stratum, part.sketch.has_missing), [])
+            alike.append((part.sketch.count(t), part.sketch.size * terms))
         for counted in counts.values():
             rows, terms_of = np.array(counted).T
             error = tolerance * 2 * np.sqrt(terms_of.max())
@@ -433,6 +447,18 @@ class Layout:
             "layout": self.fingerprint,
         }
         return {name: text for name, text in lines.items() if text}
+
+
+def _features_of(sketch: Sketch, x: Floats) -> Features:
+    """Return the features of encoded rows; of incomplete rows, none."""
+    missing = np.isnan(x).any(axis=1)
+    if sketch.has_missing or not missing.any():
+        return sketch.features(x)
+    shape = len(x), sketch.features_per_row
+    positions, values = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    if not missing.all():
+        positions[~missing], values[~missing] = sketch.features(x[~missing])
+    return Features(positions, values)
 
 
 def _digest(content: object) -> str:

@@ -171,7 +171,13 @@ def _request(
     if sketch_class.roles == ("score",) and len(names) > 1:
         axis_names = ("score",)  # that is computed from several columns of rows in one place
     ranges = {
-        name: _range(name, role, sketch_class, settings, None if x is None else x[:, k])
+        name: _range(
+            name,
+            sketch_class.has_axis(role, name, encode_options),
+            sketch_class,
+            settings,
+            None if x is None else x[:, k],
+        )
         for k, (name, role) in enumerate(
             zip(axis_names, sketch_class.roles or axis_names, strict=True)
         )
@@ -227,7 +233,11 @@ def _declared_columns(
 
 
 def _range(
-    name: str, role: str, sketch_class: type[Sketch], settings: BinSettings, values: Floats | None
+    name: str,
+    has_axis: bool,
+    sketch_class: type[Sketch],
+    settings: BinSettings,
+    values: Floats | None,
 ) -> tuple[float, float]:
     """Return the range of a column: declared, or that of its edges, or that of the rows."""
     edges = settings.edges.get(name)
@@ -249,7 +259,7 @@ def _range(
                 f"edges of {name!r} = {_list(edges)} must lie within its range {low:g}:{high:g}"
             )
         return low, high
-    if role == "event" or not (sketch_class.needs_range or sketch_class.is_binned):
+    if not has_axis:
         return -np.inf, np.inf
     if edges is not None and not sketch_class.needs_range:
         return edges[0] - 1.0, edges[-1] + 1.0

@@ -5,7 +5,8 @@ These numbers are what nodes exchange.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,21 @@ def _check_share(name: str, share: float, most: float) -> None:
 def _require_all_rows(data: Data, what: str, remedy: str) -> None:
     if data.is_partial:
         raise DataError(f"needs {what}, which a site does not know", remedy=remedy)
+
+
+def described(data: Data, levels: Mapping[str, Sequence[Any]] | None = None) -> Floats:
+    """Encode a row as its features: numbers, or positions of classes among the declared levels.
+
+    NaN stands for a missing value, also where rows with missing values are not left out.
+    """
+    kept, classes = replace(data, drop_missing=True), levels or {}
+    columns = [
+        kept.level_codes(name, classes[name], "levels")
+        if len(classes.get(name, ()))
+        else kept.to_floats([name])[:, 0]
+        for name in data.features
+    ]
+    return np.column_stack(columns)
 
 
 def two_samples(data: Data, positive: Any = None) -> Floats:

@@ -1,0 +1,181 @@
+"""Sketch of Table 1: sums and counts in bins of each column of numbers, counts of each class.
+
+Rows in which a column is missing are counted too, and add nothing else for this column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gosta.measures import table_one
+from gosta.runtime.arrays import Floats
+from gosta.sketches.definition import Axis, Features, Result, Sketch, sketch
+from gosta.sketches.distribution import Quantiles
+from gosta.statistics.definition import Options
+
+QUARTERS = {"parts": table_one.QUARTERS}
+
+
+class Place(NamedTuple):
+    """The sums of one column."""
+
+    name: str
+    axis: Axis
+    classes: int  # 0: of numbers
+    sums: slice
+
+    @property
+    def cells(self) -> slice:
+        """Return the places of counts: of bins or classes, and last of missing values."""
+        return slice(self.sums.start, self.sums.stop - (0 if self.classes else 2))
+
+
+@sketch("table-one")
+class TableOne(Sketch):
+    """Means, standard deviations, quartiles, shares of classes and of missing values, from sums and
+    counts.
+
+    The sums of a column of numbers: rows below the range, in bins, above it, and with a missing
+    value; the scaled values, and their squares. Of a column of classes: rows of each class, and
+    with a missing value.
+    """
+
+    needs_range = True
+    finds_edges = False
+    shows_bins = True
+    defaults = {"levels": None}  # noqa: RUF012
+    least = 0  # rows that a share is shown of
+
+    @classmethod
+    def has_axis(cls, role: str, column: str, options: Options) -> bool:
+        """Return whether a column holds numbers."""
+        return not len((options["levels"] or {}).get(column, ()))
+
+    @property
+    def levels(self) -> dict[str, list[Any]]:
+        """Return the classes of each column, none for numbers."""
+        declared: Mapping[str, Any] = self.options["levels"] or {}
+        return {axis.column: list(declared.get(axis.column, ())) for axis in self.axes}
+
+    @property
+    def points(self) -> Options:
+        """Return the classes of all columns."""
+        return {"levels": self.levels}
+
+    def prepare(self) -> None:
+        """Find where the sums of each column are."""
+        places, start = [], 0
+        for axis, classes in zip(self.axes, self.levels.values(), strict=True):
+            size = len(classes) + 1 if classes else axis.bins + 5
+            place = Place(axis.column, axis, len(classes), slice(start, start + size))
+            places.append(place)
+            start += size
+        self.places, self.size = tuple(places), start
+        self.features_per_row = sum(1 if place.classes else 3 for place in places)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return *super().key, tuple(place.classes for place in self.places)
+
+    def features(self, x: Floats) -> Features:
+        """Count a row in a cell of each column; of numbers, add the value and its square."""
+        positions, values = [], []
+        for k, place in enumerate(self.places):
+            column, is_missing = x[:, k], np.isnan(x[:, k])
+            present = np.where(is_missing, 0.0, column)
+            if place.classes:
+                cells = present.astype(np.int64)
+            else:
+                cells = Quantiles([place.axis], options=QUARTERS).cells(present[:, None])
+                scaled = np.where(is_missing, 0.0, place.axis.scaled(present))
+                positions += [np.full(len(x), place.sums.stop - step) for step in (2, 1)]
+                values += [scaled, scaled**2]
+            last = place.cells.stop - place.cells.start - 1
+            positions.append(place.sums.start + np.where(is_missing, last, cells))
+            values.append(np.ones(len(x)))
+        return Features(np.column_stack(positions), np.column_stack(values))
+
+    def count(self, totals: Floats) -> float:
+        """Return the rows, also those with missing values."""
+        return float(totals[self.places[0].cells].sum())
+
+    def clipped(self, totals: Floats) -> float:
+        """Return the rows beyond the range of a column, added up over columns."""
+        numbers = (totals[place.cells] for place in self.places if not place.classes)
+        return float(sum(cells[0] + cells[-2] for cells in numbers))
+
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
+        """Merge bins with few rows; shares of classes or missing values with few rows are NaN."""
+        axes, parts = [], []
+        for place in self.places:
+            axis, own = place.axis, totals[place.sums]
+            if not place.classes:
+                quantiles = Quantiles([axis], options=QUARTERS)
+                made, cells = quantiles.merged(own[:-3], min_cell)
+                axis, own = made.axes[0], np.concatenate([cells, own[-3:]])
+            axes.append(axis)
+            parts.append(own)
+        made_one = type(self)(axes, self.classes, self.options)
+        made_one.least = min_cell
+        return made_one, np.concatenate(parts)
+
+    def finished(self, found: Result, errors: Floats) -> Result:
+        """Return shares from 0 to 1."""
+        numbers = tuple(f": {what}" for what in table_one.OF_NUMBERS)
+        is_share = [not label.endswith(numbers) for label in found.labels]
+        ends = (np.where(is_share, np.clip(part, 0.0, 1.0), part) for part in found[:3])
+        return Result(*ends, found.is_certified, found.labels)
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Put the values of all columns side by side."""
+        found = [
+            _of_classes(totals[place.sums], self.least)
+            if place.classes
+            else _of_numbers(place.axis, totals[place.sums], self.least, rounding)
+            for place in self.places
+        ]
+        value, low, high = np.concatenate(found, axis=1)
+        return Result(value, low, high, labels=table_one.labels_of(self.levels))
+
+
+def _shares(counts: Floats, least: int) -> Floats:
+    """Return the shares of counts; NaN for those of few rows, and for the next if it is one.
+
+    What is hidden would follow from the others if it were one.
+    """
+    total = counts.sum()
+    if total < 0.5:
+        return np.full(len(counts), np.nan)
+    is_small = (counts > 0) & (counts < least)
+    if is_small.sum() == 1:
+        others = np.where(is_small | (counts == 0), np.inf, counts)
+        is_small[np.argmin(others)] = True
+    return np.where(is_small, np.nan, counts / total)
+
+
+def _missing(present: float, missing: float, least: int) -> float:
+    return float(_shares(np.array([missing, present]), least)[0])
+
+
+def _of_classes(counts: Floats, least: int) -> Floats:
+    """Return the share of each class and of missing values: (value, low, high) × values."""
+    present, missing = counts[:-1], counts[-1]
+    share = _missing(present.sum(), missing, least)
+    return np.tile([*_shares(present, least), share], (3, 1))
+
+
+def _of_numbers(axis: Axis, totals: Floats, least: int, rounding: float) -> Floats:
+    """Return mean, deviation, quartiles and share of missing values of a column of numbers."""
+    cells, missing, (first, second) = totals[:-3], totals[-3], totals[-2:]
+    n, width = float(cells.sum()), axis.high - axis.low
+    if n < 0.5:
+        return np.full((3, len(table_one.OF_NUMBERS) + 1), np.nan)
+    mean = axis.low + width * (first / n + rounding * np.array([0.0, -1.0, 1.0]))
+    squares = second - first * first / n + 3 * n * rounding * np.array([0.0, -1.0, 1.0])
+    variance = np.maximum(squares, 0.0) / (n - 1) if n > 1.5 else np.full(3, np.nan)
+    quartiles = np.array(Quantiles([axis], options=QUARTERS).result(cells, rounding)[:3])
+    share = np.full(3, _missing(n, missing, least))
+    return np.column_stack([mean, width * np.sqrt(variance), quartiles, share])
