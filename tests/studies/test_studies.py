@@ -27,14 +27,14 @@ COLUMNS = {
     "other": RISK,
     "died": Column("class", classes=("no", "yes")),
     "sex": Column("class", classes=("F", "M")),
-    "time": Column(range=(0.0, 8.0), unit="years"),
-    "event": Column(),
+    "time": Column(range=(0.0, 9.0), unit="years"),
+    "event": Column("class", classes=(0, 1)),
 }
 
 
 def make(**changes: Any) -> Study:
     asked: dict[str, Any] = {
-        "questions": ("discrimination", "survival", "comparison"),
+        "questions": ("table-one", "discrimination", "survival", "comparison"),
         "label": "died",
         "scores": ("risk", "other"),
         "time": "time",
@@ -67,13 +67,13 @@ def test_a_study_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_statistics_of_a_study_have_columns_and_options() -> None:
     study = make()
     titles = [item.title for item in study.items]
-    assert titles[:2] == ["auc:risk", "auc:other"]
+    assert titles[:2] == ["table-one:risk+other+died+sex+time+event", "auc:risk"]
     assert "concordance-index:time+event+other" in titles
     assert "auc-difference:risk+other" in titles
     assert {item.statistic for item in study.summed} <= SKETCHES.keys()
     assert study.options["kaplan-meier"] == {"times": [1.0, 2.0, 4.0]}
-    assert study.private.ranges == {"risk": (0.0, 1.0), "other": (0.0, 1.0), "time": (0.0, 8.0)}
-    assert study.group_names == ("sex = F", "sex = M")
+    assert study.private.ranges == {"risk": (0.0, 1.0), "other": (0.0, 1.0), "time": (0.0, 9.0)}
+    assert study.group_names == ("F", "M")
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,21 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
         ({"confidence_level": 1.5}, "study.confidence_level = 1.5 must be between 0 and 1"),
         (
             {"questions": ("calibration",), "scores": ("time",)},
-            "calibration needs predicted risks from 0 to 1, and the range of time is 0 to 8",
+            "calibration needs predicted risks from 0 to 1, and the range of time is 0 to 9",
         ),
     ],
 )
 def test_studies_that_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_study(make(**changes))
+
+
+def test_private_sums_need_ranges_and_files_in_one_place_do_not(folder: Path) -> None:
+    study = msgspec.structs.replace(make(), columns={**COLUMNS, "age": Column(unit="years")})
+    check_study(study)
+    assert pooled.run(study, load(folder))["estimates"][0]["labels"][-6] == "age: mean"
+    with pytest.raises(InputError, match=r"columns.age.range is missing: private sums need"):
+        study.layout()
 
 
 def load(folder: Path) -> list[gosta.Data]:
@@ -115,7 +123,7 @@ def test_files_in_one_place_give_the_statistics_of_their_complete_rows(folder: P
     ours = values_of(found)["auc:risk"]
     assert ours["value"] == auc.value
     assert ours["interval"]["low"] == auc.low
-    assert [group["group"] for group in ours["groups"]] == ["sex = F", "sex = M"]
+    assert [group["group"] for group in ours["groups"]] == ["F", "M"]
     assert sum(group["n"] for group in ours["groups"]) == found["rows"]
     curve = values_of(found)["kaplan-meier:time+event"]
     assert curve["at"] == [1.0, 2.0, 4.0]
@@ -148,7 +156,7 @@ def test_private_sums_give_the_same_file_of_results(folder: Path, tmp_path: Path
             assert (np.array(result.low, dtype=float) <= value + 1e-9).all(), one["statistic"]
             assert (value <= np.array(result.high, dtype=float) + 1e-9).all(), one["statistic"]
     results.write(tmp_path, found)
-    assert results.read(tmp_path)["estimates"][0]["question"] == "discrimination"
+    assert results.read(tmp_path)["estimates"][0]["question"] == "table-one"
 
 
 def test_results_of_another_study_are_refused(folder: Path) -> None:
@@ -157,9 +165,9 @@ def test_results_of_another_study_are_refused(folder: Path) -> None:
         load(folder), "auc:risk", ranges={"risk": (0, 1)}, label="died", classes=["no", "yes"],
         drop_missing=True,
     )  # fmt: skip
-    with pytest.raises(InputError, match="does not compute auc:other, which the study asks"):
+    with pytest.raises(InputError, match="does not compute auc:other of the study"):
         collect(study, sums.results, {})
-    with pytest.raises(InputError, match="computes auc:risk, which the study does not ask"):
+    with pytest.raises(InputError, match="computes auc:risk, which is not in the study"):
         collect(make(questions=("survival",)), sums.results, {})
 
 

@@ -145,10 +145,11 @@ def exact(
     Returns
     -------
     float, array, Estimate or data frame
-        A number; an array for a statistic of several numbers; an `Estimate` of a curve, and if
-        `interval`, `bins` or `edges` is given. For a list of statistics or with `by` a pandas data
-        frame (a list of dictionaries if pandas is not installed), a row for each statistic and
-        group, with what was assumed; its `attrs["heterogeneity"]` compares the groups.
+        A number; an array for a statistic of several numbers; an `Estimate` of a curve, of Table 1,
+        and if `interval`, `bins` or `edges` is given. For a list of statistics or with `by` a
+        pandas data frame (a list of dictionaries if pandas is not installed), a row for each
+        statistic and group, with what was assumed; its `attrs["heterogeneity"]` compares the
+        groups.
 
     Examples
     --------
@@ -214,7 +215,8 @@ def exact(
             chosen_one = found if table.weights is None else with_weights(found, table.weights)
             sampling = make_sampling(sample, seed)
             estimate = measure(table, chosen_one, normalisation, interval, given, sampling)
-        is_value = estimate.level is None and estimate.at is None
+        is_table = isinstance(found, Measure) and found.has_missing
+        is_value = estimate.level is None and estimate.at is None and not is_table
         return estimate.value if is_value else estimate
     name = statistic if isinstance(statistic, str) else statistic.name
     if normalisation not in (None, getattr(found, "normalisation", "U")):

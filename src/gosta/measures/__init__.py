@@ -3,7 +3,7 @@
 ``MEASURES`` holds all of them by name; importing a family registers its measures.
 """
 
-from gosta.measures import (  # noqa: F401, I001  (the order of the listing)
+from gosta.measures import (  # noqa: F401  (the order of the listing)
     calibration,
     classification,
     distribution,

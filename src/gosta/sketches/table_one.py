@@ -126,8 +126,11 @@ class TableOne(Sketch):
         """Return shares from 0 to 1."""
         numbers = tuple(f": {what}" for what in table_one.OF_NUMBERS)
         is_share = [not label.endswith(numbers) for label in found.labels]
-        ends = (np.where(is_share, np.clip(part, 0.0, 1.0), part) for part in found[:3])
-        return Result(*ends, found.is_certified, found.labels)
+        value, low, high = (
+            np.where(is_share, np.clip(part, 0.0, 1.0), part)
+            for part in (found.value, found.low, found.high)
+        )
+        return found._replace(value=value, low=low, high=high)
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Put the values of all columns side by side."""

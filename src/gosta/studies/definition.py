@@ -137,11 +137,8 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """Return the names of all groups, such as "sex = f, ward = a", as strata have them."""
-        levels = [
-            [f"{name} = {value}" for value in self.columns[name].classes]
-            for name in self.study.groups
-        ]
+        """Return the names of all groups: the values of their columns, such as "f, a"."""
+        levels = [map(str, self.columns[name].classes) for name in self.study.groups]
         return tuple(", ".join(parts) for parts in product(*levels)) if levels else ()
 
     def options_of(self, statistic: str) -> dict[str, Any]:
@@ -189,6 +186,13 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     def layout(self) -> Layout:
         """Return the layout of the sums of all statistics."""
+        for name in dict.fromkeys(name for item in self.summed for name in item.columns):
+            column = self.columns[name]
+            if column.type == "number" and column.range is None and name != self.study.event:
+                raise InputError(
+                    f"columns.{name}.range is missing: private sums need the lowest and the "
+                    "highest number that sites expect, such as range = [0, 100]"
+                )
         return make_layout(
             self.statistics,
             self.private,

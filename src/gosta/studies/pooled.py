@@ -15,9 +15,8 @@ from gosta.errors import DataError, GostaError
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics.estimate import Estimate
 from gosta.studies.definition import Item, Study
+from gosta.studies.questions import TABLE_ONE
 from gosta.studies.results import record
-
-GROUP = "group"  # the column of the combinations of groups
 
 
 def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
@@ -67,8 +66,8 @@ def group_codes(study: Study, data: Data) -> Floats:
 
 def _estimate(study: Study, item: Item, data: Data, kept: Booleans) -> Estimate:
     """Return a statistic of a study over all rows and by group; without a value, the reason."""
-    rows = kept if item.question != "table-one" else np.ones(len(data), dtype=np.bool_)
-    names = np.array([*study.group_names, None], dtype=object)
+    rows = kept if item.question != TABLE_ONE else np.ones(len(data), dtype=np.bool_)
+    names = np.array([*study.group_names, None], dtype=object)  # a missing group is none
     codes = np.nan_to_num(group_codes(study, data), nan=-1.0).astype(np.int64)
     by = names[codes][rows] if study.study.groups else None
     try:

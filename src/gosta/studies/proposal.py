@@ -105,8 +105,8 @@ def _declared(name: str, answers: Answers) -> Column:
     """Return what is known of a column without rows."""
     if name in answers.classes:
         return Column("class", classes=answers.classes[name])
-    if name == answers.label:
-        return Column("class", classes=PLAIN_CLASSES)
+    if name in (answers.label, answers.event):
+        return Column("class", classes=PLAIN_CLASSES if name == answers.label else (0, 1))
     if name in answers.groups:
         raise InputError(
             f"the classes of {name} are missing: give --classes {name}=A,B, or a file (--data)"
@@ -130,7 +130,7 @@ def _described(name: str, answers: Answers, data: Data) -> Column:
             classes = classes[::-1]
         return Column("class", classes=tuple(map(_plain, classes)))
     if name == answers.event:
-        return Column()
+        return Column("class", classes=(0, 1))
     if name in answers.ranges:
         return Column(range=answers.ranges[name])
     values = _numbers(name, data)

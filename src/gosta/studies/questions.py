@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+TABLE_ONE = "table-one"  # the question whose rows need not be complete
 # What a statistic takes, in the order of its columns. "label" is the outcome, which is no column of
 # a statistic; "columns" are all columns that Table 1 describes; "other" is the second score.
 SCORED = ("label", "score")
@@ -23,7 +24,7 @@ def _answers(roles: tuple[str, ...], *statistics: str) -> tuple[Answer, ...]:
 
 
 QUESTIONS: dict[str, tuple[Answer, ...]] = {
-    "table-one": _answers(("columns",), "table-one"),
+    TABLE_ONE: _answers(("columns",), "table-one"),
     "discrimination": _answers(
         SCORED,
         "auc",
@@ -68,7 +69,7 @@ QUESTIONS: dict[str, tuple[Answer, ...]] = {
     ),
 }
 NEEDS = {  # for messages: what each question needs of a study
-    "table-one": "columns in its dictionary",
+    TABLE_ONE: "columns in its dictionary",
     "discrimination": "a label and a score",
     "calibration": "a label and a score",
     "usefulness": "a label and a score",

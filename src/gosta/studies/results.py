@@ -13,9 +13,11 @@ import msgspec
 
 import gosta
 from gosta.errors import InputError
+from gosta.measures.table_one import standardised_differences
 from gosta.runtime.files import read_limited, write_atomically
 from gosta.statistics.estimate import Estimate
 from gosta.studies.definition import Item, Study
+from gosta.studies.questions import TABLE_ONE
 
 RESULTS_FILE = "results.json"
 FORMAT = 1  # of the file
@@ -40,12 +42,29 @@ def record(
         "rows": rows,
         "incomplete_rows": incomplete_rows,
         "estimates": [
-            {"question": item.question, "name": item.statistic, **estimate.to_dict()}
+            {
+                "question": item.question,
+                "name": item.statistic,
+                **estimate.to_dict(),
+                **_differences(item, estimate),
+            }
             for item, estimate in found
         ],
         "version": gosta.__version__,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _differences(item: Item, table: Estimate) -> dict[str, Any]:
+    """Return how much the other groups of Table 1 differ from the first, standardised."""
+    if item.question != TABLE_ONE or not any(group.value is not None for group in table.groups):
+        return {}
+    found = []
+    first, *others = (group for group in table.groups if group.value is not None)
+    for other in others:
+        differences = standardised_differences(table.labels, first.value, other.value)
+        found.append({"groups": [first.group, other.group], "differences": differences})
+    return {"standardised_differences": found}
 
 
 def write(folder: Path, results: Mapping[str, Any]) -> Path:
