@@ -33,6 +33,7 @@ FIRST = [
     "sketches",
     "analysis",
     "significance",
+    "reports",
     "protocols",
 ]
 ROOMS = [*FIRST, "estimation", "theory", "private", "net", "simulation", "experiments"]

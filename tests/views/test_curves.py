@@ -92,9 +92,12 @@ def test_kaplan_meier_curves_say_how_many_are_at_risk() -> None:
     line = ax.lines[0]
     assert line.get_drawstyle() == "steps-post"
     assert (line.get_xdata()[0], line.get_ydata()[0]) == (0, 1)
-    ticks = [tick for tick in ax.get_xticks() if 0 <= tick <= ax.get_xlim()[1]]
-    expected = [f"{counts[x >= tick][0] if (x >= tick).any() else 0:.0f}" for tick in ticks]
-    assert texts(ax) == ["at risk", *expected]
+    assert texts(ax) == ["at risk", "10", "5", "2"]
+    own = gosta.Estimate(x, statistic="kaplan-meier:t+e", at=x)
+    risk = gosta.Estimate(10 * x, statistic="numbers-at-risk:t+e", at=x)
+    (picture,) = pictures([own, risk])
+    picture.draw(ax := axes())
+    assert texts(ax) == ["at risk", "10", "40", "60"]
 
 
 def test_calibration_curves_have_a_histogram() -> None:

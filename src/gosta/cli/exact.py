@@ -110,11 +110,13 @@ def _companions(
     from gosta.measures import MEASURES
     from gosta.statistics.pictures import COMPANIONS
 
-    names = [estimate.statistic for estimate in estimates]
-    wanted = {title for name, title in COMPANIONS.items() if name in names and title not in names}
-    for title in wanted:
-        own = {name: given[name] for name in given if name in MEASURES[title].options}
-        yield from compute(data, [title], options=own, interval=level)
+    known = {estimate.statistic for estimate in estimates}
+    for title in sorted(known):
+        name, colon, columns = title.partition(":")
+        wanted = COMPANIONS.get(name)
+        if wanted is not None and f"{wanted}{colon}{columns}" not in known:
+            own = {key: given[key] for key in given if key in MEASURES[wanted].options}
+            yield from compute(data, [f"{wanted}{colon}{columns}"], options=own, interval=level)
 
 
 def _draw(estimates: Sequence[Estimate], file: Path, as_json: bool) -> None:

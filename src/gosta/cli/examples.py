@@ -27,6 +27,8 @@ gosta exact hospitals/ --statistic auc --score risk --label died --by file
 gosta exact marks.csv --statistic variance --columns mark --sep ';' --decimal , --encoding latin-1 --header yes
 gosta exact points.npy --statistic mine.py:huber-scatter
 gosta exact patients.csv --statistic auc --score risk --label died --bins 256 --strata sex,ward
+gosta exact patients.csv --statistic roc-curve --score risk --label died --plot roc.png
+gosta exact patients.csv --statistic auc --score risk --label died --by sex --plot forest.pdf
 gosta test patients.csv --statistic auc --columns old-risk,new-risk --label died
 gosta test patients.csv --statistic auc --score risk --label died --by sex
 gosta test patients.csv --statistic mann-whitney --score risk --label died --alternative greater
@@ -51,6 +53,8 @@ gosta sweep study.toml
 gosta sweep study.toml --workers 4 --out results --plot study.pdf
 gosta sweep study.toml --backend dask --scheduler tcp://head:8786
 gosta sweep study.toml --backend ray --scheduler auto
+gosta report my-study/
+gosta report my-study/ --out report.pdf
 gosta reproduce
 gosta reproduce figure3a --runs 10
 gosta reproduce figure2 figure4 --data breast-cancer --out stand-in

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gosta.statistics.estimate import Estimate
 
 CURVE_SIZE = (4.6, 4.0)  # inches
-FOREST_WIDTH, FOREST_LINE = 6.4, 0.28  # inches
+FOREST_WIDTH, FOREST_LINE, RISK_LINE = 5.4, 0.28, 0.16  # inches
 COLUMNS = 2  # pictures beside each other in a file
 # Curves that are drawn into the picture of another statistic.
 INTO = {
@@ -29,10 +29,18 @@ INTO = {
     "numbers-at-risk": "kaplan-meier",
 }
 BESIDE = ("net-benefit-of-all", "numbers-at-risk")  # of these, not drawn as curves of a score
+AT_RISK = "numbers-at-risk"
+MOST_AT_RISK = 6  # times at which numbers at risk are shown
 # What a picture of a statistic needs besides.
 COMPANIONS = {"net-benefit": "net-benefit-of-all", "precision-recall-curve": "net-benefit-of-all"}
-# Values that say nothing, in forest plots.
-CHANCE = {"auc": 0.5, "concordance-index": 0.5, "uno-concordance": 0.5, "time-dependent-auc": 0.5}
+OF_SCORES = ("net-benefit", "precision-recall-curve")  # compared with what needs no score
+WORDS = {"calibration-curve": "by bins", "smooth-calibration-curve": "smooth"}  # in a legend
+BINNED = ("calibration-curve", "survival-calibration")
+# Values that say nothing, or are as they should be, in forest plots.
+REFERENCES = dict.fromkeys(("auc", "concordance-index", "uno-concordance"), 0.5)
+REFERENCES |= dict.fromkeys(
+    ("calibration-slope", "observed-expected-ratio", "survival-observed-expected-ratio"), 1.0
+)
 
 
 class Picture(NamedTuple):
@@ -53,10 +61,16 @@ class Picture(NamedTuple):
     def size(self) -> tuple[float, float]:
         """Width and height in inches."""
         if not self.is_curve:
-            return FOREST_WIDTH, 1.2 + FOREST_LINE * len(_lines(self))
-        at_risk = sum(each.counts is not None for each in _parts(self))
-        has_table = self.kind in STYLES and STYLES[self.kind].has_risk_table
-        return CURVE_SIZE[0], CURVE_SIZE[1] + 0.15 * (at_risk + 1) * has_table
+            return FOREST_WIDTH, 0.9 + FOREST_LINE * len(_lines(self))
+        return CURVE_SIZE[0], CURVE_SIZE[1] + self.risk_height
+
+    @property
+    def risk_height(self) -> float:
+        """Inches that the numbers at risk take below the axis."""
+        if not self.is_curve:
+            return 0.0
+        tables = sum(_at_risk(each, self) is not None for each in _parts(self))
+        return RISK_LINE * (tables + (tables > 0))
 
     @property
     def description(self) -> str:
@@ -79,8 +93,8 @@ class Picture(NamedTuple):
             _draw_curves(self, ax)
         else:
             lines = _lines(self)
-            curves.draw_forest(ax, lines, _base(self.estimates[0]), CHANCE.get(self.kind))
-        ax.set_title(self.title, fontsize=10)
+            curves.draw_forest(ax, lines, REFERENCES.get(self.kind))
+        ax.set_title(self.title, fontsize="medium")
 
 
 def pictures(estimates: Sequence[Estimate]) -> list[Picture]:
@@ -104,12 +118,15 @@ def _of_kind(kind: str, members: list[Estimate]) -> list[Picture]:
     drawn = [one for one in own if one.at is not None]
     if drawn:
         title = STYLES[kind].title if kind in STYLES else kind
-        name = f"{title} (n = {drawn[0].n:,})"
-        found = [Picture(kind, name, tuple(drawn), False, beside)]
+        found = []
+        for members in _apart(kind, drawn):
+            name = f"{title}{_of_columns(members[0]) * (len(members) < len(drawn))}"
+            name += f" (n = {members[0].n:,})"
+            found.append(Picture(kind, name, tuple(members), False, beside))
         for one in drawn:
             if one.by is not None:
                 by = f"{title} by {one.by}{_of_columns(one)}"
-                found.append(Picture(kind, by, (one,), True, ()))
+                found.append(Picture(kind, by, (one,), True, beside))
         return found
     values = [one for one in own if np.ndim(one.value) == 0 and one.level is not None]
     grouped = [one for one in values if one.by is not None]
@@ -123,6 +140,16 @@ def _of_kind(kind: str, members: list[Estimate]) -> list[Picture]:
         for one in own
         if np.ndim(one.value) == 1 and np.size(one.low) == np.size(one.value)
     ]
+
+
+def _apart(kind: str, drawn: list[Estimate]) -> list[list[Estimate]]:
+    """Return the curves of each picture: those of calibration are too many for one."""
+    if kind not in STYLES or not STYLES[kind].has_histogram:
+        return [drawn]
+    by_columns: dict[str, list[Estimate]] = {}
+    for one in drawn:
+        by_columns.setdefault(_of_columns(one), []).append(one)
+    return list(by_columns.values())
 
 
 def draw_all(estimates: Sequence[Estimate], new_figure: Any) -> Any:
@@ -174,10 +201,15 @@ def _label(estimate: Estimate, picture: Picture) -> str:
     """Return what tells an estimate from the others of a picture."""
     if picture.has_groups:
         return f"{estimate.group}"
-    columns = estimate.statistic.partition(":")[2]
-    if len({_base(one) for one in picture.estimates}) > 1:
-        return f"{_base(estimate)} {columns}".strip()
-    return columns or ("score" if picture.beside else "")
+    columns = _columns(estimate)
+    own = [name for name in columns if any(name not in _columns(one) for one in picture.estimates)]
+    names = {_base(one) for one in picture.estimates}
+    words = [WORDS.get(_base(estimate), _base(estimate))] * (len(names) > 1) + own
+    return " ".join(words) or ("score" if picture.kind in OF_SCORES else "")
+
+
+def _columns(estimate: Estimate) -> list[str]:
+    return [name for name in estimate.statistic.partition(":")[2].split("+") if name]
 
 
 def _parts(picture: Picture) -> list[Estimate]:
@@ -204,13 +236,30 @@ def _line(estimate: Estimate, label: str) -> Line:
 
 
 def _draw_curves(picture: Picture, ax: Any) -> None:
-    drawn = [_curve(one, _label(one, picture)) for one in _parts(picture)]
+    drawn = [
+        _curve(one, _label(one, picture))._replace(at_risk=_at_risk(one, picture))
+        for one in _parts(picture)
+    ]
     others = [_curve(one, "all") for one in picture.beside if _base(one) == "net-benefit-of-all"]
     line = 0.0 if picture.kind == "net-benefit" else None
     if picture.kind == "precision-recall-curve" and others:
         line, others = _prevalence(others[0]), []
     axes, level = picture.estimates[0].axes or ("", ""), picture.estimates[0].level
     curves.draw_curves(ax, picture.kind, drawn, axes, line, others[:1], level)
+
+
+def _at_risk(estimate: Estimate, picture: Picture) -> tuple[Floats, Floats] | None:
+    """Return times, and how many rows are at risk then: from beside, or at some of the points."""
+    for one in picture.beside:
+        for part in (one, *one.groups):
+            if part.group == estimate.group and part.value is not None and _base(one) == AT_RISK:
+                return _array(part.at), _array(part.value)
+    if estimate.counts is None or _base(estimate) != "kaplan-meier":
+        return None
+    x, counts = _array(estimate.at), _array(estimate.counts)
+    evenly = np.linspace(x[0], x[-1], MOST_AT_RISK)
+    chosen = np.unique(np.searchsorted(x, evenly))
+    return x[chosen], counts[chosen]
 
 
 def _prevalence(treat_all: Curve) -> float:
@@ -221,6 +270,7 @@ def _prevalence(treat_all: Curve) -> float:
 
 def _curve(estimate: Estimate, label: str) -> Curve:
     y, low, high = (_array(part) for part in (estimate.value, estimate.low, estimate.high))
+    is_sampled = bool(estimate.labels) and estimate.labels[0].startswith("before")
     has_interval = len(low) == len(high) == len(y) and estimate.level is not None
     bracket, counts = estimate.bracket, estimate.counts
     return Curve(
@@ -231,6 +281,8 @@ def _curve(estimate: Estimate, label: str) -> Curve:
         high if has_interval else None,
         None if bracket is None else (_array(bracket[0]), _array(bracket[1])),
         None if counts is None else _array(counts),
+        is_binned=_base(estimate) in BINNED,
+        is_sampled=is_sampled,
     )
 
 

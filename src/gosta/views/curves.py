@@ -22,7 +22,7 @@ GREY = "#777777"
 INTERVAL_OPACITY, BRACKET_OPACITY = 0.15, 0.35
 MOST_MARKED = 30  # points that are marked; a curve of more is a line
 MOST_DRAWN = 2000  # points of a curve; more cannot be seen
-FONT = 9  # points, of texts inside a picture
+FONT = "small"  # of texts inside a picture, relative to those at the axes
 ROOM = 1.05  # of an axis, relative to the largest value
 
 
@@ -36,6 +36,9 @@ class Curve(NamedTuple):
     high: Floats | None = None
     bracket: tuple[Floats, Floats] | None = None
     counts: Floats | None = None  # rows that each point rests on
+    at_risk: tuple[Floats, Floats] | None = None  # times, and how many rows are at risk then
+    is_binned: bool = False  # each point stands for a bin: drawn as points with their intervals
+    is_sampled: bool = False  # known at these points only, with steps between them
 
     @property
     def tops(self) -> Floats:
@@ -64,7 +67,7 @@ class Style(NamedTuple):
     ends: tuple[tuple[float, float], ...] = ()  # points that every such curve has
     has_steps: bool = False
     has_histogram: bool = False  # of the rows that points rest on
-    has_risk_table: bool = False  # of the rows that points rest on, below
+    has_risk_table: bool = False  # of rows at risk, below
 
 
 PLAIN = Style("", is_share=False)
@@ -128,15 +131,15 @@ def draw_curves(
     horizontal, vertical = axes
     ax.set_xlabel(horizontal)
     ax.set_ylabel(vertical)
-    finish(ax)
+    finish(ax, "upper left" if style.has_histogram else "best")
 
 
-def finish(ax: Any) -> None:
+def finish(ax: Any, legend: str = "best") -> None:
     """Add what all pictures have: a faint grid, and a legend if there is something in it."""
     ax.grid(alpha=0.3, linewidth=0.5)
     ax.spines[["top", "right"]].set_visible(False)
     if ax.get_legend_handles_labels()[1]:
-        ax.legend(frameon=False, fontsize=FONT)
+        ax.legend(frameon=False, fontsize=FONT, loc=legend)
 
 
 def _shown(curve: Curve, style: Style) -> Curve:
@@ -160,12 +163,18 @@ def _shown(curve: Curve, style: Style) -> Curve:
         None if curve.low is None else extended(curve.low, 1),
         None if curve.high is None else extended(curve.high, 1),
         None if bracket is None else (extended(bracket[0], 1), extended(bracket[1], 1)),
+        is_binned=curve.is_binned,
+        is_sampled=curve.is_sampled,
     )
 
 
 def _draw(ax: Any, curve: Curve, style: Style, place: int) -> None:
     look: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)]}
-    step = {"step": "post"} if style.has_steps else {}
+    if curve.is_binned:
+        _draw_bins(ax, curve, look)
+        return
+    has_steps = style.has_steps and not curve.is_sampled
+    step = {"step": "post"} if has_steps else {}
     if curve.low is not None and curve.high is not None:
         opacity = {"alpha": INTERVAL_OPACITY, "linewidth": 0}
         ax.fill_between(curve.x, curve.low, curve.high, **look, **opacity, **step)
@@ -173,11 +182,20 @@ def _draw(ax: Any, curve: Curve, style: Style, place: int) -> None:
         opacity = {"alpha": BRACKET_OPACITY, "linewidth": 0}
         ax.fill_between(curve.x, *curve.bracket, **look, **opacity, **step)
     look |= {"linestyle": DASHES[place % len(DASHES)], "linewidth": 1.6}
-    if style.has_steps:
+    if has_steps:
         look["drawstyle"] = "steps-post"
     elif len(curve.x) <= MOST_MARKED:
         look |= {"marker": "o", "markersize": 3.5}
     ax.plot(curve.x, curve.y, label=curve.label or None, **look)
+
+
+def _draw_bins(ax: Any, curve: Curve, look: dict[str, Any]) -> None:
+    """Draw points with thin lines for intervals, and thick ones for brackets."""
+    if curve.low is not None and curve.high is not None:
+        ax.vlines(curve.x, curve.low, curve.high, linewidth=1, **look)
+    if curve.bracket is not None:
+        ax.vlines(curve.x, *curve.bracket, linewidth=4, alpha=BRACKET_OPACITY, **look)
+    ax.plot(curve.x, curve.y, "o", markersize=4.5, label=curve.label or None, **look)
 
 
 def _set_limits(ax: Any, style: Style, curves: Sequence[Curve], others: Sequence[Curve]) -> None:
@@ -195,11 +213,11 @@ def _set_limits(ax: Any, style: Style, curves: Sequence[Curve], others: Sequence
 
 
 def _draw_histogram(ax: Any, curves: Sequence[Curve]) -> None:
-    """Draw how many rows points rest on, as bars below the curve on an axis of their own."""
+    """Draw how many rows points rest on, as bars at the lower edge with an axis of their own."""
     counted = [curve for curve in curves if curve.counts is not None]
     if not counted:
         return
-    bars = ax.inset_axes((0, 0, 1, 0.15), sharex=ax, zorder=0)
+    bars = ax.inset_axes((0, 0, 1, 0.12), sharex=ax, zorder=0)
     for place, curve in enumerate(counted):
         known = np.isfinite(curve.y)
         width = 0.012 * np.ptp(ax.get_xlim())
@@ -216,17 +234,17 @@ def _draw_histogram(ax: Any, curves: Sequence[Curve]) -> None:
 
 def _write_risk_table(ax: Any, curves: Sequence[Curve]) -> None:
     """Write below the axis how many rows are at risk at its ticks, a line for each curve."""
-    counted = [curve for curve in curves if curve.counts is not None]
-    if not counted:
+    tables = [(curve.label, *curve.at_risk) for curve in curves if curve.at_risk is not None]
+    if not tables:
         return
-    ticks = [tick for tick in ax.get_xticks() if 0 <= tick <= ax.get_xlim()[1]]
+    ax.set_xticks(tables[0][1], [number(time, 4) for time in tables[0][1].tolist()])
     _write_below(ax, 0.0, 0, "at risk", "right")
-    for line, curve in enumerate(counted):
+    for line, (label, times, rows) in enumerate(tables):
         row = line + (len(curves) > 1)
         if len(curves) > 1:
-            _write_below(ax, 0.0, row, curve.label, "right")
-        for tick in ticks:
-            _write_below(ax, tick, row, f"{_at_risk(curve, tick):,.0f}", "center")
+            _write_below(ax, 0.0, row, label, "right")
+        for time, count in zip(times, rows, strict=True):
+            _write_below(ax, time, row, f"{count:,.0f}", "center")
 
 
 def _write_below(ax: Any, x: float, row: int, text: str, align: str) -> None:
@@ -240,17 +258,11 @@ def _write_below(ax: Any, x: float, row: int, text: str, align: str) -> None:
         textcoords="offset points",
         ha=align,
         va="top",
-        fontsize=FONT - 1,
+        fontsize=FONT,
     )
 
 
-def _at_risk(curve: Curve, time: float) -> float:
-    """Return the number of rows at risk at a time: that at the next event, or 0 after the last."""
-    later = np.flatnonzero(curve.x >= time)
-    return float(np.asarray(curve.counts)[later[0]]) if len(later) else 0.0
-
-
-def draw_forest(ax: Any, lines: Sequence[Line], name: str, reference: float | None = None) -> None:
+def draw_forest(ax: Any, lines: Sequence[Line], reference: float | None = None) -> None:
     """Draw values with their intervals under each other, the summary as a diamond.
 
     `reference` is the value that says nothing, such as 0 of a difference.
@@ -262,9 +274,10 @@ def draw_forest(ax: Any, lines: Sequence[Line], name: str, reference: float | No
             ax.plot([line.low, line.high], [place, place], color=colour, linewidth=1.6)
         marker = "D" if line.is_summary else "s"
         ax.plot(line.value, place, marker=marker, color=colour, markersize=6, linestyle="")
-        text = short(line.value)
-        if np.isfinite([line.low, line.high]).all():
-            text += f" ({short(line.low)} to {short(line.high)})"
+        ends = (line.low, line.high) if np.isfinite([line.low, line.high]).all() else ()
+        text = short(line.value, *ends)
+        if ends:
+            text += f" ({' to '.join(short(end, line.value, *ends) for end in ends)})"
         at = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": FONT}
         ax.text(1.02, place, text, **at)
     if reference is not None:
@@ -272,7 +285,6 @@ def draw_forest(ax: Any, lines: Sequence[Line], name: str, reference: float | No
     labels = [f"{line.label} (n = {line.rows:,})" for line in lines]
     ax.set_yticks(places, labels, fontsize=FONT)
     ax.set_ylim(-0.7, len(lines) - 0.3)
-    ax.set_xlabel(name)
     ax.tick_params(axis="y", length=0)
     finish(ax)
     ax.grid(visible=False, axis="y")

@@ -4,8 +4,8 @@
 ('0.963136', '1.5, -', '-')
 >>> interval(0.25, 0.75), interval(None, None)
 ('0.25 to 0.75', '-')
->>> short(0.9), short(12.345), short(-0.00012345), short(1234.5), short(None)
-('0.900', '12.3', '-0.000123', '1,234', '-')
+>>> short(0.9), short(12.345), short(-0.00012345), short(1234.5), short(None), short(0.01, 0.2)
+('0.900', '12.3', '-0.0001', '1,234', '-', '0.010')
 >>> percent(0.12345), percent(0.9999, "g"), percent(None)
 ('12.3 %', '99.99 %', '-')
 >>> error(0.0123), error(421.0), error(0.0123, relative=False)
@@ -59,13 +59,17 @@ def interval(low: float | None, high: float | None, digits: int = 6) -> str:
     return f"{number(low, digits)} to {number(high, digits)}"
 
 
-def short(value: float | None) -> str:
-    """Format a value for a reader who compares it with others: about three digits."""
+def short(value: float | None, *others: float) -> str:
+    """Format a value for a reader who compares it with others: about three digits.
+
+    With `others`, such as the ends of its interval, it has as many decimals as these need.
+    """
     if value is None or not math.isfinite(value):
         return NONE
-    if 0 < abs(value) < 0.01:
+    most = max(abs(one) for one in (value, *others) if math.isfinite(one))
+    if 0 < most < 1e-4:
         return f"{value:.3g}"
-    decimals = 3 if abs(value) < 10 else 1 if abs(value) < 1000 else 0
+    decimals = 0 if most >= 1000 else 1 if most >= 10 else 3 if most >= 0.0995 or most == 0 else 4
     return f"{value:,.{decimals}f}"
 
 

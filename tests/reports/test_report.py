@@ -1,0 +1,318 @@
+"""Reports: what they say of a study's results, as a page and as a PDF."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import CONTRAST, Browser, browse, needs_browser
+
+from gosta.errors import InputError
+from gosta.reports import content, html_page, pdf_pages
+from gosta.reports.blocks import Figures, Report, Table, Text
+from gosta.statistics.estimate import Estimate
+
+Command = Callable[..., tuple[int, str, str]]
+SCORES = ("risk", "old")
+VOID = {"meta", "br", "path", "use", "rect"}  # elements without an end
+
+
+def estimate(name: str, columns: str, value: Any, **others: Any) -> dict[str, Any]:
+    """Return a record of an estimate as results.json has it, with intervals of ± 0.05."""
+    value = np.array(value) if np.ndim(value) else value
+    interval = {} if others.pop("plain", False) else {"level": 0.95, "standard_error": 0.02 * value}
+    if interval:
+        interval |= {"low": value - 0.05, "high": value + 0.05}
+    found = Estimate(
+        value,
+        statistic=f"{name}:{columns}",
+        columns=tuple(columns.split("+")),
+        n=100,
+        **interval,
+        **others,
+    )
+    return {"name": name, **found.to_dict()}
+
+
+def results(mode: str = "one place", **how: Any) -> dict[str, Any]:
+    """Return the contents of a results.json with an answer to each question."""
+    t = np.array([0.1, 0.3, 0.6])
+    bracket = {"bracket": (0.6, 0.9)} if mode != "one place" else {}
+    groups = tuple(
+        Estimate(0.7, 0.6, 0.8, 0.05, 0.95, group=f"sex = {name}", n=50) for name in "FM"
+    )
+    curves = [
+        ("discrimination", "roc-curve", ("false positive rate", "true positive rate"), t**0.5),
+        ("discrimination", "precision-recall-curve", ("recall", "precision"), 1 - t),
+        ("calibration", "calibration-curve", ("predicted risk", "observed share"), t),
+        ("calibration", "smooth-calibration-curve", ("predicted risk", "observed share"), t),
+        ("usefulness", "net-benefit", ("threshold", "net benefit"), 0.3 - 0.3 * t),
+        ("discrimination", "sensitivity", ("threshold", "sensitivity"), 1 - t),
+        ("discrimination", "specificity", ("threshold", "specificity"), t),
+    ]
+    found = [
+        {"question": question, **estimate(name, score, y, at=t, axes=axes, counts=50 * t)}
+        for question, name, axes, y in curves
+        for score in SCORES
+    ]
+    of_all = estimate("net-benefit-of-all", "risk", 0.4 - 0.6 * t / (1 - t), at=t)
+    found.append({"question": "usefulness", **of_all})
+    for score in SCORES:
+        auc = estimate("auc", score, 0.75, by="sex", groups=groups, **bracket)
+        errors = estimate("calibration-error", score, [0.1, 0.02], labels=("ICI", "E50"))
+        found += [{"question": "discrimination", **auc}, {"question": "calibration", **errors}]
+    survival = {"at": 100 * t, "axes": ("time", "share without an event")}
+    found += [
+        {"question": "survival", **estimate("kaplan-meier", "time+event", 1 - t, **survival)},
+        {"question": "comparison", **estimate("auc-difference", "risk+old", 0.1, null_value=0.0)},
+        {"question": "comparison", **estimate("net-reclassification", "risk+old", 0.1)},
+    ]
+    table = {"labels": ("age: mean", "sex = F"), "plain": True}
+    found.append(
+        {"question": "table-one", **estimate("table-one", "age+sex", [61.25, 50], **table)}
+    )
+    without = {"statistic": "log-loss:risk", "value": None, "reason": "too few rows", "n": 0}
+    found.append({"question": "calibration", "name": "log-loss", **without})
+    return {
+        "format": 1,
+        "study": {
+            "questions": ["discrimination"],
+            "title": "Does <RISK> hold?",
+            "label": "died",
+            "scores": list(SCORES),
+            "groups": ["sex"],
+            "time": "time",
+            "event": "event",
+        },
+        "columns": {
+            "risk": {"range": [0, 1], "description": "predicted risk"},
+            "died": {"type": "class", "classes": ["no", "yes"]},
+        },
+        "privacy": {"bins": 40},
+        "how": {"mode": mode, "data": ["a.csv"], "sites": 3, **how},
+        "rows": 100,
+        "incomplete_rows": 4,
+        "estimates": found,
+        "version": "0.1.0",
+        "date": "2026-11-19T18:51:02+00:00",
+    }
+
+
+def built(**how: Any) -> Report:
+    return content.build(json.loads(json.dumps(results(**how))))
+
+
+def section(report: Report, title: str) -> list[Any]:
+    (found,) = [one for one in report.sections if one.title == title]
+    return found.blocks
+
+
+def tables(blocks: list[Any]) -> list[Table]:
+    return [block for block in blocks if isinstance(block, Table) and not block.is_detail]
+
+
+def words(blocks: list[Any]) -> str:
+    return " ".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def test_each_question_has_its_section() -> None:
+    titles = [one.title for one in built().sections]
+    assert titles == [
+        "Study",
+        "Table 1",
+        "Main results",
+        "Discrimination",
+        "Calibration",
+        "Usefulness",
+        "Survival",
+        "Comparison of two models",
+        "Subgroups",
+        "Statistics without a value",
+        "Methods",
+        "Privacy",
+        "TRIPOD+AI",
+    ]
+
+
+def test_values_stand_beside_each_other_with_their_intervals() -> None:
+    main, differences = tables(section(built(), "Main results"))
+    assert main.heading == ["", "risk", "old"]
+    assert main.rows == [["AUC", *["0.750\n0.700 to 0.800"] * 2]]
+    assert differences.heading == ["", "risk less old"]
+    assert differences.rows[0][1].startswith("0.100\n0.050 to 0.150\np = ")
+
+
+def test_thresholds_are_tables_and_curves_pictures() -> None:
+    blocks = section(built(), "Discrimination")
+    (pictures,) = [block.pictures for block in blocks if isinstance(block, Figures)]
+    assert [one.title for one in pictures] == [
+        "ROC curve (n = 100)",
+        "Precision-recall curve (n = 100)",
+    ]
+    assert [table.heading for table in tables(blocks)[1:]] == [
+        [
+            "threshold",
+            "Sensitivity, risk",
+            "Sensitivity, old",
+            "Specificity, risk",
+            "Specificity, old",
+        ]
+    ]
+    (pictures,) = [
+        block.pictures for block in section(built(), "Calibration") if isinstance(block, Figures)
+    ]
+    assert [one.title for one in pictures] == [
+        "Calibration curve, risk (n = 100)",
+        "Calibration curve, old (n = 100)",
+    ]
+
+
+def test_groups_are_compared() -> None:
+    blocks = section(built(), "Subgroups")
+    (table,) = tables(blocks)
+    assert table.heading == ["", "sex = F\nn = 50", "sex = M\nn = 50", "p"]
+    assert table.rows[0] == ["AUC, risk", *["0.700\n0.600 to 0.800"] * 2, "1"]
+    (pictures,) = [block.pictures for block in blocks if isinstance(block, Figures)]
+    assert [one.title for one in pictures] == [
+        "AUC by sex, risk (n = 100)",
+        "AUC by sex, old (n = 100)",
+    ]
+
+
+def test_the_privacy_statement_says_what_was_done() -> None:
+    assert "All rows were read in one place" in words(section(built(), "Privacy"))
+    exact = built(mode="private sums", participants=["a", "b", "c"], epsilon=None)
+    said = words(section(exact, "Privacy"))
+    assert "No noise was added" in said
+    assert "lies for certain within the bracket" in said
+    (facts,) = tables(section(exact, "Privacy"))
+    assert ["participants", "a, b, c"] in facts.rows
+    assert "bracket 0.600 to 0.900" in tables(section(exact, "Main results"))[0].rows[0][1]
+    noisy = built(mode="private sums", participants=["a", "b", "c"], epsilon=2.0, delta=1e-6)
+    said = words(section(noisy, "Privacy"))
+    assert "epsilon = 2, delta = 1e-06 for all statistics together" in said
+    assert "for certain within" not in said
+
+
+def test_what_is_missing_is_said() -> None:
+    report = built()
+    (items,) = section(report, "Statistics without a value")
+    assert items.items == ["log-loss:risk: too few rows"]
+    assert "4 of 104" in words(section(report, "Methods"))
+    (checklist,) = tables(section(report, "TRIPOD+AI"))
+    by_item = {(row[0], row[1]): row[2] for row in checklist.rows}
+    assert by_item["23a", "Performance with confidence intervals"] == "section Main results"
+    assert by_item["17", "Ethical approval"] == "not in this report"
+    assert by_item["8", "Outcome"] == "in part, section Study"
+    with pytest.raises(InputError, match="the results have no estimates"):
+        content.build({**results(), "estimates": []})
+
+
+def test_references_are_those_of_the_statistics() -> None:
+    (items,) = [block for block in section(built(), "Methods") if hasattr(block, "items")]
+    cited = " ".join(items.items)
+    assert all(name in cited for name in ("DeLong", "Vickers", "Kaplan", "Pencina", "Collins"))
+    assert "Graf" not in cited
+    assert "Bonawitz" not in cited
+
+
+class Checker(HTMLParser):
+    """Elements of a page, which have to be closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_can_be_read_aloud() -> None:
+    text = html_page.render(built())
+    checker = Checker()
+    checker.feed(text.partition("\n")[2])
+    assert checker.open == []
+    assert "<h1>Does &lt;RISK&gt; hold?</h1>" in text
+    assert not re.search(r"""(src|href)="?(https?:|//)""", text)
+    pictures = [attributes for tag, attributes in checker.seen if tag == "svg"]
+    assert len(pictures) > 7
+    assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
+    headers = [attributes for tag, attributes in checker.seen if tag == "th"]
+    assert all(one["scope"] in ("row", "col") for one in headers)
+    ids = [attributes["id"] for tag, attributes in checker.seen if tag in ("h2", "section")
+           and "id" in attributes]  # fmt: skip
+    assert len(ids) == len(set(ids)) == 13
+    assert html_page.render(built()) == text  # depends on the results only
+
+
+def test_the_pdf_has_pages() -> None:
+    made = pdf_pages.render(built())
+    assert made.startswith(b"%PDF")
+    assert 5 <= len(re.findall(rb"/Type /Page\b", made)) <= 12
+    assert pdf_pages.render(built()) == made
+
+
+def test_lines_of_the_pdf_fit_their_columns() -> None:
+    lines = pdf_pages._wrapped("some words " * 30 + "a" * 80, 9.0, 3.0)
+    assert len(lines) > 5
+    assert all(pdf_pages._width(line, 9.0) <= 3.05 for line in lines[:-1])
+    widths = pdf_pages._column_widths([["a", "a long text " * 20, "b"]], 8.0)
+    assert sum(widths) <= pdf_pages.WIDTH - 2 * pdf_pages.MARGIN
+    assert widths[0] < widths[1]
+
+
+def test_the_command(tmp_path: Path, gosta_: Command) -> None:
+    (tmp_path / "results.json").write_text(json.dumps(results()))
+    assert gosta_("report", tmp_path)[:2] == (0, f"report: {tmp_path / 'report.html'}\n")
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert gosta_("report", tmp_path, "--out", tmp_path / "r.pdf")[0] == 0
+    code, _, error = gosta_("report", tmp_path, "--out", tmp_path / "r.docx")
+    assert (code, error) == (2, f"gosta: out = '{tmp_path}/r.docx' must end in .html or .pdf\n")
+    (tmp_path / "results.json").unlink()
+    code, _, error = gosta_("report", tmp_path)
+    assert code == 2
+    assert "'gosta study run' and 'gosta study collect' write it" in error
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, str]]:
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    file.write_text(html_page.render(built()))
+    with browse() as browser:
+        yield browser, file.as_uri()
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_and_can_be_read(page: tuple[Browser, str], width: int, scheme: str) -> None:
+    browser, url = page
+    browser.resize(width, 844)
+    browser.prefer(scheme=scheme)
+    browser.open(url)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.problems == []
+    assert {one for one in browser.requests if not one.startswith("file:")} == set()
+    assert browser.run("[...document.querySelectorAll('figure svg')].every("
+                       "(one) => one.getBoundingClientRect().width > 280)")  # fmt: skip
+    least = browser.run("Math.min(...[...document.querySelectorAll('svg text')].map("
+                        "(one) => one.getBoundingClientRect().height))")  # fmt: skip
+    assert least >= 8
+    if scheme == "light":
+        assert browser.run(CONTRAST)[0][0] >= 4.5
