@@ -49,6 +49,11 @@ class Task:
     classes: Annotated[
         str | None, "Classes of all sites' files, a,b: the last one is the positive class."
     ] = None
+    dictionary: Annotated[
+        Path | None,
+        "A TOML file with a section [columns.NAME] for each column, such as a study.toml: ranges, "
+        "classes and strata are taken from it, and all sites see it.",
+    ] = None
     until: Annotated[
         str | None,
         "Error, such as 1%, from which on nodes exchange no more; by default they go on.",
@@ -141,6 +146,7 @@ def init(
     ] = None,
 ) -> None:
     """Create a network's folders: each node's settings, key, certificate, and data if given."""
+    from gosta.datasets.dictionary import read_dictionary
     from gosta.net.deploy import enrolment, plan, summary
     from gosta.net.deploy.network import Network
 
@@ -162,6 +168,10 @@ def init(
     if study is None:
         settings = _private_settings(private, chosen)
         goal, roles = task.goal(rows), task.roles(rows)
+        if task.dictionary is not None:
+            roles, settings = plan.with_dictionary(
+                read_dictionary(task.dictionary), roles, settings
+            )
     else:
         settings, goal, roles = _of_study(study, task, rows, private)
     graph, nodes, seed = placement.graph, placement.nodes, placement.seed
@@ -211,7 +221,8 @@ def _of_study(
     from gosta.net.deploy.plan import Goal, Roles
     from gosta.studies.definition import read_study
 
-    read_only = options.Rows(**rows.reading(), n=rows.n, path=rows.path)
+    kept = ("n", "path", *(field.name for field in dataclasses.fields(options.Reading)))
+    read_only = options.Rows(**{name: getattr(rows, name) for name in kept})
     if task != Task() or private != options.Private() or rows != read_only:
         raise InputError(
             f"study = {str(place)!r} says what is computed, of which columns and how: change it "
@@ -220,7 +231,9 @@ def _of_study(
     study = read_study(place)
     level = study.study.confidence_level
     goal = Goal(study.statistics, options=study.options, confidence_level=level)
-    roles = Roles(label=study.study.label, classes=study.classes, drop_missing=True)
+    roles = Roles(
+        label=study.study.label, classes=study.classes, drop_missing=True, dictionary=study.columns
+    )
     return study.private, goal, roles
 
 

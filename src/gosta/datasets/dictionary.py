@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
 from gosta.errors import InputError
-from gosta.runtime.settings_file import Key
+from gosta.runtime.settings_file import Key, read_settings
+
+MAX_FILE_BYTES = 1 << 20
+FIX_HINT = 'fix the line; a column is a section [columns.risk] with type = "number" or "class"'
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -28,6 +32,38 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         Key("all its values, at all sites; of an outcome, the positive one last"),
     ] = ()
     description: Annotated[str, Key("what it is, in a sentence")] = ""
+
+    def describe(self) -> str:
+        """Return the entry in words.
+
+        >>> Column(unit="years", range=(18, 110), description="age at admission").describe()
+        'number in years, 18 to 110: age at admission'
+        >>> Column("class", classes=("no", "yes")).describe()
+        'class: no, yes'
+        """
+        unit = f" in {self.unit}" if self.unit else ""
+        range_ = f", {self.range[0]:g} to {self.range[1]:g}" if self.range else ""
+        classes = ", ".join(map(str, self.classes))
+        parts = (f"{self.type}{unit}{range_}", classes, self.description)
+        return ": ".join(filter(None, parts))
+
+
+class DictionaryFile(msgspec.Struct, frozen=True):
+    """What is read of a file with a dictionary, such as a study.toml."""
+
+    columns: dict[str, Column]
+
+
+def read_dictionary(path: Path) -> dict[str, Column]:
+    """Read the sections [columns.NAME] of a file in TOML."""
+
+    def check(file: DictionaryFile) -> None:
+        check_dictionary(file.columns)
+
+    try:
+        return read_settings(path, DictionaryFile, MAX_FILE_BYTES, check, FIX_HINT).columns
+    except FileNotFoundError:
+        raise InputError(f"dictionary = {str(path)!r}: there is no such file") from None
 
 
 def check_dictionary(columns: Mapping[str, Column]) -> None:

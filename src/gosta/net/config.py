@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from gosta.datasets.dictionary import Column, check_dictionary
 from gosta.datasets.files import Format
 from gosta.datasets.harmonise import Harmonisation
 from gosta.errors import DataError, InputError, shorten
@@ -86,6 +87,10 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         float,
         Key("relative error, such as 0.01, at which nodes initiate no more exchanges; 0: never"),
     ] = 0.0
+    dictionary: Annotated[
+        dict[str, Column],
+        Key("what columns mean, at all sites: type, unit, range, classes and a description"),
+    ] = {}
     private: Annotated[
         PrivateSettings | None,
         Key("settings of private sums, with which only masked sums leave a site, never a row:"),
@@ -257,6 +262,7 @@ def _check_task(task: Task) -> None:
             "has no intervals; remove the line, or use tracking, at all nodes"
         )
     check_numbers(task, "network.")
+    check_dictionary(task.dictionary)
     if not 0 <= task.until < 1:
         raise InputError(
             f"network.until = {task.until!r} must be a relative error below 1, such as 0.01, or 0"

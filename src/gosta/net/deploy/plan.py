@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gosta import graphs
 from gosta.datasets import Data
+from gosta.datasets.dictionary import Column
 from gosta.datasets.roles import declared_roles
 from gosta.errors import InputError
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
@@ -60,10 +61,11 @@ class Roles(NamedTuple):
     columns: tuple[str, ...] = ()
     label: str | None = None
     score: str | tuple[str, ...] | None = None
-    classes: tuple[str, ...] = ()
+    classes: tuple[str | int | float, ...] = ()
     drop_missing: bool = False
     time: str | None = None
     event: str | None = None
+    dictionary: Mapping[str, Column] = {}
 
 
 NO_ROLES = Roles()
@@ -226,6 +228,7 @@ def for_private(
     shared = None if data is None else find_shared_settings(task, data)
     task = task if shared is None else shared.task
     layout = layout_of(task)
+    task = _without_unused_ranges(task, layout)
     assert task.private is not None
     check_columns(layout, task.private)
     nodes = nodes if by is not None else _count_nodes(graph, nodes, seed)
@@ -257,6 +260,39 @@ def for_private(
     )
 
 
+def with_dictionary(
+    dictionary: Mapping[str, Column], roles: Roles, settings: PrivateSettings | None
+) -> tuple[Roles, PrivateSettings | None]:
+    """Return roles and settings in which the dictionary says what the user did not say."""
+    label = dictionary.get(roles.label or "")
+    classes = roles.classes or (() if label is None else label.classes)
+    roles = roles._replace(classes=classes, dictionary=dictionary)
+    if settings is None:
+        return roles, None
+    ranges = {
+        name: column.range
+        for name, column in dictionary.items()
+        if column.range is not None and name != (roles.event or "event")
+    }
+    strata = {
+        name: levels or (dictionary[name].classes if name in dictionary else ())
+        for name, levels in settings.strata.items()
+    }
+    return roles, replace(settings, ranges={**ranges, **settings.ranges}, strata=strata)
+
+
+def _without_unused_ranges(task: Task, layout: Layout) -> Task:
+    """Return a task without ranges of columns that are only described in its dictionary."""
+    assert task.private is not None
+    used = {axis.column for sketch in layout.sketches for axis in sketch.axes}
+    ranges = {
+        name: ends
+        for name, ends in task.private.ranges.items()
+        if name in used or name not in task.dictionary
+    }
+    return replace(task, private=replace(task.private, ranges=ranges))
+
+
 def _rows_to_csv(x: Floats) -> str:
     """Return rows of numbers as CSV, each number to its last bit."""
     names = ",".join(rows.encoded_names(x.shape[1]))
@@ -276,7 +312,7 @@ def _check_row_counts(protocol: str, placement: Placement) -> None:
 
 def _check_classes(roles: Roles) -> None:
     if len(set(roles.classes)) < len(roles.classes):
-        raise InputError(f"classes = {','.join(roles.classes)} must name each class once")
+        raise InputError(f"classes = {','.join(map(str, roles.classes))} must name each class once")
 
 
 def _place(

@@ -76,6 +76,8 @@ def request_summary(folder: Path, invited: Invitation, made: Request) -> str:
     if task.private and made.rows:
         declared = f"declares {row_words(made.rows, is_bound=True)}, which is public"
     entries = [("statistic", _task_words(task)), ("rows", declared)]
+    meanings = task.dictionary.items()
+    entries += [(f"column {name}", column.describe()) for name, column in meanings]
     if budget := budget_words(task):
         entries.append(("budget", budget))
     entries += [

@@ -15,6 +15,7 @@ from gosta.views import numbers
 MODE = "mode"  # key of the words on private sums
 MAX_KEY_CHARACTERS = 100  # of a term in a member list: see `MemberList`
 MAX_VALUE_CHARACTERS = 1000
+MAX_COLUMNS = 20  # of a dictionary, in the terms; all sites have the whole
 
 
 def declared_rows(task: Task, rows: int) -> int:
@@ -51,6 +52,8 @@ def terms_of(task: Task) -> dict[str, str]:
         "classes": ", ".join(map(str, task.classes)),
         "incomplete rows": "left out" * task.drop_missing,
     }
+    meanings = list(task.dictionary.items())[:MAX_COLUMNS]
+    common |= {f"column {name}": column.describe() for name, column in meanings}
     options = {f"option {name}": str(value) for name, value in task.options.items()}
     terms = (_row_terms if task.private is None else _private_terms)(task, common)
     return {

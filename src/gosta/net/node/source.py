@@ -246,6 +246,10 @@ def fingerprint(task: Task, folder: Path) -> str:
         parts |= {"columns": list(task.columns), "label": task.label, "score": task.score}
         parts |= {"time": task.time, "event": task.event}
         parts |= {"private": msgspec.json.encode(task.private).decode()}
+    if task.dictionary:
+        parts |= {
+            "dictionary": msgspec.json.encode(task.dictionary, order="deterministic").decode()
+        }
     return digest(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
 
 
