@@ -39,6 +39,7 @@ def request(
         Path | None,
         "Its data file, whose number of rows is declared; without it, put data.csv there.",
     ] = None,
+    drop_missing: options.DropMissing = False,
     new_key: Annotated[
         bool, "In a folder that is there: request a certificate for a new key."
     ] = False,
@@ -57,6 +58,7 @@ def request(
             "name": name,
             "listen": listen,
             "data": data,
+            "drop_missing": drop_missing or None,
             **reading.settings(),
         }.items():
             if value is not None:
@@ -84,7 +86,8 @@ def request(
                 f"new_key is for a site that has a folder; {folder} is none: leave it out"
             )
         _show_code(invited, yes)
-        made = enrolment.request(invited, folder, name, address, listen, data, reading.settings())
+        brought = enrolment.Brought(data, reading.settings(), drop_missing)
+        made = enrolment.request(invited, folder, name, address, listen, brought)
     print(summary.request_summary(folder, invited, made))
 
 

@@ -64,6 +64,7 @@ Scale = Annotated[
 MissingCodes = Annotated[
     list[str] | None, "What stands for a missing value: k.A.,-9, or of one column age:-9."
 ]
+DropMissing = Annotated[bool, "Leave out rows with missing or infinite values."]
 PageAddress = Annotated[
     str | None, f"Where: host:port, by default {PAGE_ADDRESS}, or another free port."
 ]
@@ -157,7 +158,7 @@ class Rows:
         str | None,
         "The positive class; by default yes of yes and no (ja, oui, dead, case, ...), or the last.",
     ] = None
-    drop_missing: Annotated[bool, "Leave out rows with missing or infinite values."] = False
+    drop_missing: DropMissing = False
     n: Annotated[
         int | None, "Number of rows: the first n, or how many to generate of synthetic data."
     ] = None

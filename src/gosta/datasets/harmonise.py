@@ -74,19 +74,42 @@ class Harmonisation(
                     "0.01"
                 )
 
+    @property
+    def codes(self) -> Mapping[str, tuple[Values, ...]]:
+        """What stands for a missing value, by column."""
+        codes = self.na_values
+        return codes if isinstance(codes, Mapping) else {ALL_COLUMNS: codes}
+
     def missing(self, name: str) -> set[float | str]:
         """Return the keys of values that stand for a missing one in a column."""
-        codes = self.na_values
-        if isinstance(codes, Mapping):
-            codes = (*codes.get(ALL_COLUMNS, ()), *codes.get(name, ()))
+        codes = (*self.codes.get(ALL_COLUMNS, ()), *self.codes.get(name, ()))
         return {match_key(code) for code in codes}
+
+    def updated(self, other: Harmonisation) -> Harmonisation:
+        """Return these rules and others, which count where both say something.
+
+        >>> Harmonisation({"a": "x"}).updated(Harmonisation({"a": "y", "b": "z"})).columns
+        {'a': 'y', 'b': 'z'}
+        """
+        values = {
+            name: {**self.values.get(name, {}), **other.values.get(name, {})}
+            for name in (*self.values, *other.values)
+        }
+        return Harmonisation(
+            {**self.columns, **other.columns},
+            values,
+            {**self.scale, **other.scale},
+            {
+                name: (*self.codes.get(name, ()), *other.codes.get(name, ()))
+                for name in (*self.codes, *other.codes)
+            },
+        )
 
     def apply(self, columns: Columns, source: object, decimal: str = ".") -> Columns:
         """Return the columns of a file in the words of the network."""
         renamed = self._rename(columns, source)
-        codes = self.na_values if isinstance(self.na_values, Mapping) else {}
-        for name in (*self.values, *self.scale, *(code for code in codes if code != ALL_COLUMNS)):
-            if name not in renamed:
+        for name in (*self.values, *self.scale, *self.codes):
+            if name not in renamed and name != ALL_COLUMNS:
                 raise unknown(f"column of {source}", name, renamed)
         return {name: self._column(name, column, decimal) for name, column in renamed.items()}
 

@@ -15,17 +15,21 @@ import ssl
 import statistics
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
+from gosta.datasets.harmonise import Harmonisation
 from gosta.errors import GostaError, InputError, shorten
 from gosta.net import addresses, members
 from gosta.net.addresses import certificate_name
 from gosta.net.agreements import read_agreements
-from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig, Task
+from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig, NodeSettings, Task
+from gosta.net.deploy.bundles import Invitation
 from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
 from gosta.net.deploy.node_folder import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, NodeFolder
 from gosta.net.deploy.site_log import read_history
@@ -70,11 +74,41 @@ CLOCK_HINT = "set this machine's clock (NTP)"
 RENEW_HINT = "ask the coordinator for a new bundle, or: gosta network certify"
 
 
-def check(folder: Path) -> list[Finding]:
-    """Check all that a node's folder holds, and whether its neighbours can be reached."""
+class Trial(NamedTuple):
+    """Settings that are tried in a check, though node.toml does not have them."""
+
+    node: Mapping[str, Any] = {}  # keys of [node]
+    drop_missing: bool = False
+
+    def apply(self, config: NodeConfig) -> NodeConfig:
+        """Return the settings of a node with these."""
+        task, node = config.network, config.node
+        if self.drop_missing:
+            task = replace(task, drop_missing=True)
+        rules = node.harmonise.updated(self.node.get("harmonise", Harmonisation()))
+        node = replace(node, **{**self.node, "harmonise": rules})
+        return replace(config, network=task, node=node)
+
+
+NO_TRIAL = Trial()
+
+
+def check_file(invitation: Invitation, data: Path, trial: Trial) -> list[Finding]:
+    """Check what a data file holds of the columns that an invitation asks for."""
+    task = invitation.network
+    node = NodeSettings("site", "", data=str(data.resolve()))
+    config = trial.apply(NodeConfig(task, node, {}))
+    return check_data(data.parent, config, Policy())[1]
+
+
+def check(folder: Path, trial: Trial = NO_TRIAL) -> list[Finding]:
+    """Check all that a node's folder holds, and whether its neighbours can be reached.
+
+    `trial` has settings that its node.toml does not have.
+    """
     node = NodeFolder(folder)
     try:
-        config = node.read()
+        config = trial.apply(node.read())
     except GostaError as error:
         return [Finding.error("settings", str(error))]
     found = [Finding.ok("settings", f"{config.node.name} of network {config.network.id}")]

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from gosta.datasets import Data
+from gosta.datasets.files import Format
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
+from gosta.net.deploy.column_views import ColumnView, Declared, view_columns
 from gosta.net.node.rows import columns_of, layout_of, load_table, people_of, read_rows, read_table
 from gosta.private.policy import Policy
-from gosta.sketches.definition import Axis
 from gosta.views import numbers
 
 Level = Literal["ok", "warning", "error"]
@@ -28,6 +30,13 @@ class Finding(NamedTuple):
     text: str  # without values of the data
     hint: str = ""  # what to do
     detail: str = ""  # may hold values of the data: for this site only
+    view: ColumnView | None = None  # of a column, with values: for this site only
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain values, for JSON."""
+        view = None if self.view is None else self.view._asdict()
+        plain = self._asdict()
+        return plain | {"view": view} if view else {k: v for k, v in plain.items() if k != "view"}
 
     @classmethod
     def ok(cls, check: str, text: str) -> Finding:
@@ -60,7 +69,8 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
     if not task.encoded_columns:
         try:
             table = load_table(path, form)
-            found += [*map(_doubt, table.doubts), *_check_columns(task, table, policy)]
+            found += map(_doubt, table.doubts)
+            found += _check_columns(task, table, policy, path, form)
         except GostaError as error:
             hint = f"see node.data in {NODE_FILE}"
             return Counted(), [Finding.error("data", "cannot be read", hint, str(error))]
@@ -95,44 +105,56 @@ def _doubt(text: str) -> Finding:
     return Finding.warning("data", "may not be read as it is meant", hint, text)
 
 
-def _check_columns(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
-    """Check the columns that the task and the policy name."""
-    axes: dict[str, Axis] = {}
-    declared: dict[str, Sequence[str | int | float]] = {}
-    names = list(columns_of(task))
-    hint = "rename it there, or in node.toml"
-    if task.private:
-        layout = layout_of(task)
-        names = list(layout.columns)
-        hint = "rename it there: it has one name at all sites"
-        declared |= task.private.strata
-        # Of columns without a range, values beyond the edges are in the outer bins.
-        axes = {
-            axis.column: axis
-            for sketch in layout.sketches
-            for axis in sketch.axes
-            if not task.private.ranges.keys().isdisjoint({axis.column, ""})
-        }
+def _check_columns(
+    task: Task, data: Data, policy: Policy, path: Path, form: Format
+) -> Iterator[Finding]:
+    """Check the columns that the task and the policy name, and those of the dictionary."""
+    names = list(layout_of(task).columns if task.private else columns_of(task))
     if policy.person is not None:
         names.append(policy.person)
-    texts = {policy.person, task.label, *declared}
-    if task.label and task.classes:
-        declared[task.label] = task.classes
-    for name in dict.fromkeys(names):
-        if name not in data.columns:
+    read = set(names)
+    names += [name for name in task.dictionary if name in data.columns]
+    declared = _declared(task)
+    classes = [name for name, column in task.dictionary.items() if column.type == "class"]
+    texts = {policy.person, task.label, *classes}
+    texts |= {name for name, one in declared.items() if one.levels}
+    views = view_columns(path, form, data, dict.fromkeys(names), declared)
+    for view in views:
+        name = view.name
+        if not view.source:
             there = f"the file has {shorten(list(data.columns))}"
-            yield Finding.error(f"column {name}", f"not in the file; {there}", hint)
-        elif name in texts:
-            yield _check_missing(task, data, name, _count_missing(data.columns[name]), policy)
+            hint = f"say what it is called there: --column {name}=..., or in {NODE_FILE}"
+            finding = Finding.error(f"column {name}", f"not in the file; {there}", hint)
         else:
-            yield _check_numbers(task, data, name, axes.get(name), policy)
-    for name, levels in declared.items():
-        if name in data.columns:
-            yield _check_levels(data, name, levels, name == task.label)
+            # Of columns that are only described, missing values keep nobody from taking part.
+            own = task if name in read else replace(task, drop_missing=True)
+            if name in texts:
+                finding = _check_missing(own, data, name, view.missing, policy)
+            else:
+                ends = declared.get(name, Declared()).range
+                finding = _check_numbers(own, data, name, ends, policy)
+        yield finding._replace(view=view)
+    for name, one in declared.items():
+        if one.levels and name in data.columns:
+            yield _check_levels(data, name, one.levels, name == task.label)
 
 
-def _count_missing(column: Any) -> int:
-    return sum(value is None or value != value or value == "" for value in column.tolist())
+def _declared(task: Task) -> dict[str, Declared]:
+    """Return the ranges and values of columns that all sites agreed on."""
+    found = {
+        name: Declared(column.range, column.classes) for name, column in task.dictionary.items()
+    }
+    if task.label and task.classes:
+        found[task.label] = Declared(levels=task.classes)
+    if task.private is None:
+        return found
+    # Of columns without a range, values beyond the edges are in the outer bins.
+    for sketch in layout_of(task).sketches:
+        for axis in sketch.axes:
+            is_declared = not task.private.ranges.keys().isdisjoint({axis.column, ""})
+            if is_declared and np.isfinite(axis.low):
+                found[axis.column] = Declared((axis.low, axis.high))
+    return found | {name: Declared(levels=one) for name, one in task.private.strata.items()}
 
 
 def _check_missing(
@@ -141,12 +163,17 @@ def _check_missing(
     """Check how many values of a column are missing."""
     share = _share(missing, len(data), policy)
     if missing and not task.drop_missing:
-        hint = "complete the rows, or set drop_missing = true under [network]"
+        hint = (
+            "complete the rows, or leave them out: drop_missing = true under [network] "
+            "(--drop-missing)"
+        )
         return Finding.error(f"column {name}", f"missing in {share} of the rows", hint)
     return Finding.ok(f"column {name}", f"{kind}, missing in {share} of the rows")
 
 
-def _check_numbers(task: Task, data: Data, name: str, axis: Axis | None, policy: Policy) -> Finding:
+def _check_numbers(
+    task: Task, data: Data, name: str, ends: tuple[float, float] | None, policy: Policy
+) -> Finding:
     """Check that a column holds numbers, and how many are missing or beyond its range."""
     try:
         values = data.select(drop_missing=True).to_floats([name])[:, 0]
@@ -155,11 +182,12 @@ def _check_numbers(task: Task, data: Data, name: str, axis: Axis | None, policy:
         return Finding.error(f"column {name}", text, "correct the file", str(error))
     missing = int(np.isnan(values).sum())
     finding = _check_missing(task, data, name, missing, policy, "numbers")
-    if finding.level == "error" or axis is None or not np.isfinite(axis.low):
+    if finding.level == "error" or ends is None:
         return finding
-    beyond = int(np.count_nonzero((values < axis.low) | (values > axis.high)))
+    low, high = ends
+    beyond = int(np.count_nonzero((values < low) | (values > high)))
     share = _share(beyond, len(data), policy)
-    text = f"{finding.text}, beyond {axis.low:g} to {axis.high:g} in {share}"
+    text = f"{finding.text}, beyond {low:g} to {high:g} in {share}"
     if beyond:
         hint = "they count as the ends of the range; is its unit right?"
         return Finding.warning(finding.check, text, hint)
@@ -179,7 +207,10 @@ def _check_levels(
             table.level_codes(name, levels)
     except GostaError as error:
         text = f"others than those declared for all sites ({shorten(levels)})"
-        hint = "correct the rows, or ask the coordinator to declare the value for all sites"
+        hint = (
+            f"say what they mean (--value {name}:...=...), correct the rows, or ask the "
+            "coordinator to declare the value for all sites"
+        )
         return Finding.error(f"values of {name}", text, hint, str(error))
     return Finding.ok(f"values of {name}", f"all declared: {shorten(levels)}")
 

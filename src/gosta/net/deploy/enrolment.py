@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -62,6 +61,17 @@ from gosta.runtime.files import write_atomically
 SMALL_NETWORK = 6  # members; in a smaller network all are neighbours
 
 
+class Brought(NamedTuple):
+    """What a site brings to its request."""
+
+    data: Path | None = None  # its data file, whose rows are counted
+    reading: Mapping[str, Any] = {}  # how it is read: settings of [node]
+    drop_missing: bool = False  # whether rows with missing values are left out
+
+
+NOTHING = Brought()
+
+
 def invite(
     folder: Path, plan: Plan, ca: Path | None = None, passphrase: Passphrase | None = None
 ) -> Invitation:
@@ -81,14 +91,12 @@ def request(
     name: str,
     address: str | None,
     listen: str | None = None,
-    data: Path | None = None,
-    reading: Mapping[str, str] = MappingProxyType({}),
+    brought: Brought = NOTHING,
 ) -> Request:
     """Make a site's folder with a key of its own, and a request for a certificate.
 
     This runs the code in the invitation. Neighbours reach the site at `address`, or not at all if
     that is "outbound". By default it listens on all interfaces at the port of that address.
-    `reading` says how the data file is read: settings of [node].
     """
     bundles.check_site_name(name)
     place = _parse_place(address or listen or "")
@@ -100,8 +108,10 @@ def request(
                 f"the invitation has a file called {file}, which would replace one of the node's "
                 "own"
             )
-    task = invitation.network
-    node = replace(node_settings(name, place, listen=listen or ""), **reading)
+    task, data = invitation.network, brought.data
+    if brought.drop_missing:
+        task = replace(task, drop_missing=True)
+    node = replace(node_settings(name, place, listen=listen or ""), **brought.reading)
     if data is not None:
         node = replace(node, data=str(data.resolve()))
     with new_folder(folder, 0o700) as draft:
@@ -132,12 +142,8 @@ def _count_rows(task: Task, data: Path, draft: Path, form: Format) -> int:
     try:
         return len(read_rows(task, data, draft, form))
     except DataError as error:
-        hint = (
-            "correct them; or make the request without --data, and then name the file and set "
-            "drop_missing = true in the site's node.toml"
-        )
         if error.remedy == NODE_HINT:
-            error.remedy = hint
+            error.remedy = "correct them, or leave those rows out with --drop-missing"
         raise
 
 
