@@ -253,7 +253,7 @@ def test_rules_survive_in_node_toml(tmp_path: Path) -> None:
     head, _, tail = text.partition("[node.harmonise.columns]")
     by_hand = head.replace("[node]\n", '[node]\nharmonise.na_values = ["k.A.", -9]\n')
     (tmp_path / NODE_FILE).write_text(by_hand + "[neighbours]" + tail.partition("[neighbours]")[2])
-    assert read_node(tmp_path / NODE_FILE).node.harmonise.missing("x") == {"k.A.", -9.0}
+    assert read_node(tmp_path / NODE_FILE).node.format.harmonise.missing("x") == {"k.A.", -9.0}
 
 
 @pytest.mark.parametrize(

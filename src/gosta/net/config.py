@@ -174,14 +174,16 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
     sheet: Annotated[str | None, Key("of an Excel file; the first without it")] = None
     harmonise: Annotated[
-        Harmonisation, Key("how the file's names, values and units become those of the network:")
-    ] = Harmonisation()
+        Harmonisation | None,
+        Key("how the file's names, values and units become those of the network:"),
+    ] = None
 
     @property
     def format(self) -> Format:
         """How the data file is read."""
         sep = "\t" if self.sep == "tab" else self.sep
-        return Format(sep, self.decimal, self.encoding, self.header, self.sheet, self.harmonise)
+        rules = self.harmonise or Harmonisation()
+        return Format(sep, self.decimal, self.encoding, self.header, self.sheet, rules)
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -312,7 +312,7 @@ def test_a_request_with_missing_values_names_no_file_that_is_not_there(
         "node", "request", tmp_path / "net" / "invitation.json", tmp_path / "a", *arguments
     )
     assert code == 2
-    assert "make the request without --data, and then name the file and set drop_missing" in err
+    assert "correct them, or leave those rows out with --drop-missing" in err
     assert "no site is a member yet" in gosta_("status", tmp_path / "net")[1]
     views = [View("a", "not on this machine", 0, None, is_private=True)]
     assert "exchanges" not in overview.table(views)

@@ -85,7 +85,7 @@ class Trial(NamedTuple):
         task, node = config.network, config.node
         if self.drop_missing:
             task = replace(task, drop_missing=True)
-        rules = node.harmonise.updated(self.node.get("harmonise", Harmonisation()))
+        rules = node.format.harmonise.updated(self.node.get("harmonise", Harmonisation()))
         node = replace(node, **{**self.node, "harmonise": rules})
         return replace(config, network=task, node=node)
 

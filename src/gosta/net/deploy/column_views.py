@@ -19,7 +19,6 @@ from gosta.views import numbers, terminal
 
 TABLE_WIDTH = 80
 MAX_NAME = 13  # characters of a name in the table
-MAX_BECAME = 14
 MAX_VALUES = 4  # of text that are shown
 HEADING = ("column", "in the file", "found", "became", "missing", "out")
 
@@ -103,7 +102,7 @@ def table_text(views: Sequence[ColumnView]) -> str:
             _cut(view.name, MAX_NAME),
             _cut(view.source, MAX_NAME),
             view.found,
-            _cut(view.became, MAX_BECAME),
+            view.became,
             f"{view.missing:,}" if view.source else "",
             "" if view.out is None else f"{view.out:,}",
         ]
@@ -111,11 +110,12 @@ def table_text(views: Sequence[ColumnView]) -> str:
     ]
     kept = [k for k, name in enumerate(HEADING) if is_renamed or name != "in the file"]
     shown = [[row[k] for k in kept] for row in (HEADING, *rows)]
-    place = kept.index(HEADING.index("found"))
-    others = [width for k, width in enumerate(terminal.column_widths(shown)) if k != place]
-    room = TABLE_WIDTH - sum(others) - 2 * len(kept)
+    widths = terminal.column_widths(shown)
+    found, became = len(kept) - 4, len(kept) - 3
+    room = TABLE_WIDTH - sum(widths) - 2 * len(kept) + widths[found] + widths[became]
+    width = min(widths[became], room // 2)
     for row in shown:
-        row[place] = _cut(row[place], room)
+        row[found], row[became] = _cut(row[found], room - width), _cut(row[became], width)
     return terminal.columns(shown, right=range(len(kept) - 2, len(kept)))
 
 
