@@ -74,7 +74,7 @@ def write_german(path: Path, incomplete: bool = False) -> None:
 @pytest.fixture
 def invitation(run: Any, tmp_path: Path) -> Path:
     (tmp_path / "dictionary.toml").write_text(DICTIONARY)
-    settings = ["--score", "risk", "--label", "died", "--strata", "sex"]
+    settings: list[object] = ["--score", "risk", "--label", "died", "--strata", "sex"]
     settings += ["--dictionary", tmp_path / "dictionary.toml"]
     net = tmp_path / "net"
     code, out, err = run("network", "init", net, "--private", "--enrol", "-s", "auc", *settings)
