@@ -59,7 +59,7 @@ NETWORK: Commands = [
     network.add,
     network.remove,
 ]
-STUDY: Commands = [study.init, study.check, study.run, study.collect]
+STUDY: Commands = [study.example, study.init, study.check, study.run, study.collect]
 NETWORK += [network.agree, network.certify, network.sign, network.rotate_authority]
 
 

@@ -89,6 +89,17 @@ def _floats(option: str, texts: list[str] | None) -> tuple[float, ...]:
         raise InputError(f"{option} = {','.join(texts or [])} must be numbers: 0.1,0.2") from None
 
 
+def example(
+    folder: Annotated[Path, typer.Argument(help="The folder to write the files into.")],
+) -> None:
+    """Write files of made-up patients of three hospitals, in three languages, to try a study."""
+    from gosta.studies.example import write_files
+
+    for path in write_files(folder):
+        print(path)
+    print("next: the tutorial of a validation study in docs/tutorials/validation-study.md")
+
+
 def init(
     folder: Annotated[Path, typer.Argument(help="The folder to create.")],
     questions: Questions,
