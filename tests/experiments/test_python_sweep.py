@@ -14,7 +14,7 @@ import pytest
 import gosta
 from gosta.errors import InputError
 from gosta.experiments import run
-from gosta.experiments.study import Job, read
+from gosta.experiments.jobs import Job, read
 
 QUICK: dict[str, Any] = {"protocol": "gosta-async", "runs": 2, "checkpoints": 4, "workers": 1}
 
@@ -252,14 +252,14 @@ def test_values_in_memory_are_swept_kept_and_recognised(
 def test_studies_are_read_and_take_no_other_settings(tmp_path: Path) -> None:
     text = 'data = "iris"\nstatistic = "variance"\nprotocol = "gosta-async"\nruns = 2\n'
     text += "checkpoints = 4\n"
-    path = tmp_path / "study.toml"
+    path = tmp_path / "sweep.toml"
     path.write_text(
         text
         + 'nodes = [5, 10]\nby = ["", "petal length"]\ngraph = "watts-strogatz:k=4"\nuntil = 0.2\n'
     )
     assert [job["by"] for job in read(path).jobs] == [None, "petal length"] * 2
     assert gosta.sweep(path, workers=1).to_xarray().sizes["nodes"] == 2
-    with pytest.raises(InputError, match=r"graph, runs: the study .*study.toml has all settings"):
+    with pytest.raises(InputError, match=r"graph, runs: the sweep .*sweep.toml has all settings"):
         gosta.sweep(str(path), graph="torus", runs=2)
 
 

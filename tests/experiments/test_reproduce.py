@@ -14,6 +14,7 @@ import pytest
 from gosta import datasets
 from gosta.cli.main import main
 from gosta.errors import InputError
+from gosta.experiments.jobs import Job
 from gosta.experiments.paper import (
     figure2,
     figure3a,
@@ -26,7 +27,6 @@ from gosta.experiments.paper import (
     table1,
 )
 from gosta.experiments.paper.model import GRAPHS, ErrorHistory, Findings, HistoryOf, Plan, Subject
-from gosta.experiments.study import Job
 
 
 @pytest.fixture

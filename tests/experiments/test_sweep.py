@@ -1,4 +1,4 @@
-"""Sweeps: reading studies, running their jobs on any backend, continuing after interruptions and
+"""Sweeps: reading sweeps, running their jobs on any backend, continuing after interruptions and
 crashes.
 """
 
@@ -23,8 +23,8 @@ from gosta.errors import ClusterError, GostaError, InputError, MissingExtraError
 from gosta.estimation.setting import Setting
 from gosta.experiments import backends, panels
 from gosta.experiments.backends import Failure, Task
-from gosta.experiments.run import Outcome, ResultFolder, run_study
-from gosta.experiments.study import Study, read
+from gosta.experiments.jobs import Sweep, read
+from gosta.experiments.run import Outcome, ResultFolder, run_jobs
 from gosta.experiments.sweep import SweepResult
 from gosta.runtime import machine
 from gosta.simulation.engines import ENGINES, Engine, reference
@@ -42,14 +42,14 @@ iterations_per_node = 20
 """
 
 
-def written(folder: Path, text: str = GRID, name: str = "study.toml") -> Study:
+def written(folder: Path, text: str = GRID, name: str = "sweep.toml") -> Sweep:
     (folder / name).write_text(text)
     return read(folder / name)
 
 
-def numbers(study: Study, outcome: Outcome) -> pd.DataFrame:
+def numbers(plan: Sweep, outcome: Outcome) -> pd.DataFrame:
     assert not outcome.interrupted
-    return outcome.results.frame(study.jobs)
+    return outcome.results.frame(plan.jobs)
 
 
 @pytest.fixture(scope="module")
@@ -58,18 +58,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def grid(folder: Path) -> Study:
+def grid(folder: Path) -> Sweep:
     return written(folder)
 
 
 @pytest.fixture(scope="module")
-def expected(grid: Study, folder: Path) -> pd.DataFrame:
+def expected(grid: Sweep, folder: Path) -> pd.DataFrame:
     """Return the numbers of a sweep in this process, one job after the other."""
-    return numbers(grid, run_study(grid, folder / "expected", workers=1))
+    return numbers(grid, run_jobs(grid, folder / "expected", workers=1))
 
 
 def test_every_combination_is_a_job_with_the_numbers_of_simulate(
-    grid: Study, expected: pd.DataFrame
+    grid: Sweep, expected: pd.DataFrame
 ) -> None:
     assert len(grid.jobs) == 2**5
     assert len({job.key for job in grid.jobs}) == 2**5
@@ -96,7 +96,7 @@ def test_every_combination_is_a_job_with_the_numbers_of_simulate(
     ) == {("cycle", "u2", 80, 1, 2)}
 
 
-def test_result_folder_is_one_data_set(grid: Study, folder: Path, expected: pd.DataFrame) -> None:
+def test_result_folder_is_one_data_set(grid: Sweep, folder: Path, expected: pd.DataFrame) -> None:
     assert len(list((folder / "expected").iterdir())) == len(grid.jobs)
     read_back = pd.read_parquet(folder / "expected")
     keys = ["job", "iteration"]
@@ -107,13 +107,13 @@ def test_result_folder_is_one_data_set(grid: Study, folder: Path, expected: pd.D
 
 
 def test_two_workers_give_the_same_numbers_as_one(
-    grid: Study, expected: pd.DataFrame, tmp_path: Path
+    grid: Sweep, expected: pd.DataFrame, tmp_path: Path
 ) -> None:
-    pd.testing.assert_frame_equal(numbers(grid, run_study(grid, tmp_path, workers=2)), expected)
+    pd.testing.assert_frame_equal(numbers(grid, run_jobs(grid, tmp_path, workers=2)), expected)
 
 
 def test_jobs_that_an_engine_does_not_support_are_compiled(
-    grid: Study, expected: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    grid: Sweep, expected: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def reference_of_one_protocol(setting: Setting, seed: int) -> Engine[Any]:
         if setting.protocol.name != grid.jobs[0]["protocol"]:
@@ -124,30 +124,30 @@ def test_jobs_that_an_engine_does_not_support_are_compiled(
     made: list[str] = []
     monkeypatch.setitem(ENGINES, "one", reference_of_one_protocol)
     pd.testing.assert_frame_equal(
-        numbers(grid, run_study(grid, tmp_path, workers=1, engine="one")), expected
+        numbers(grid, run_jobs(grid, tmp_path, workers=1, engine="one")), expected
     )
     assert len(made) == sum(job["protocol"] == grid.jobs[0]["protocol"] for job in grid.jobs)
 
 
-def test_finished_jobs_are_kept_and_damaged_ones_run_again(grid: Study, tmp_path: Path) -> None:
-    few = Study(grid.jobs[:4], grid.loaded)
-    first = run_study(few, tmp_path, workers=1)
+def test_finished_jobs_are_kept_and_damaged_ones_run_again(grid: Sweep, tmp_path: Path) -> None:
+    few = Sweep(grid.jobs[:4], grid.loaded)
+    first = run_jobs(few, tmp_path, workers=1)
     before = numbers(few, first)
     files = [first.results.path(job) for job in few.jobs]
     untouched = files[0].stat().st_ino
     files[1].write_bytes(files[1].read_bytes()[:-100])
     files[2].write_bytes(b"")
     pd.DataFrame({"a": [1]}).to_parquet(files[3])
-    again = run_study(few, tmp_path, workers=1)
+    again = run_jobs(few, tmp_path, workers=1)
     assert again.finished_before == 1
     assert files[0].stat().st_ino == untouched
     pd.testing.assert_frame_equal(numbers(few, again), before)
 
 
 def test_jobs_finished_by_another_machine_are_skipped(
-    grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    grid: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = Study(grid.jobs[:3], grid.loaded)
+    few = Sweep(grid.jobs[:3], grid.loaded)
     done: list[str] = []
     write = ResultFolder.write
 
@@ -158,7 +158,7 @@ def test_jobs_finished_by_another_machine_are_skipped(
             write(self, other, result)
 
     monkeypatch.setattr(ResultFolder, "write", write_all)
-    run_study(few, tmp_path, workers=1)
+    run_jobs(few, tmp_path, workers=1)
     assert len(done) == 1
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -196,7 +196,7 @@ def test_workers_without_the_package_are_rejected(
 
 
 def test_killed_worker_of_a_cluster_changes_no_numbers(
-    grid: Study,
+    grid: Sweep,
     expected: pd.DataFrame,
     cluster: Any,
     tmp_path: Path,
@@ -211,7 +211,7 @@ def test_killed_worker_of_a_cluster_changes_no_numbers(
         write(self, job, result)
 
     monkeypatch.setattr(ResultFolder, "write", kill_then_write)
-    outcome = run_study(grid, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
+    outcome = run_jobs(grid, tmp_path, backend="dask", scheduler=cluster.scheduler_address)
     assert not victims
     assert not outcome.failed
     pd.testing.assert_frame_equal(numbers(grid, outcome), expected)
@@ -263,11 +263,11 @@ def test_cluster_without_workers_is_rejected(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_ray_gives_the_same_numbers(
-    grid: Study, folder: Path, expected: pd.DataFrame, tmp_path: Path
+    grid: Sweep, folder: Path, expected: pd.DataFrame, tmp_path: Path
 ) -> None:
     pytest.importorskip("ray")
     done = command(
-        "sweep", folder / "study.toml", "--backend", "ray", "--out", "results", folder=tmp_path
+        "sweep", folder / "sweep.toml", "--backend", "ray", "--out", "results", folder=tmp_path
     )
     assert done.returncode == 0, done.stderr
     pd.testing.assert_frame_equal(ResultFolder(tmp_path / "results").frame(grid.jobs), expected)
@@ -285,14 +285,14 @@ def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str
 
 def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: Path) -> None:
     """Send the signal to the command and its workers alike, as a terminal does."""
-    study = written(
+    plan = written(
         tmp_path,
         'data = "iris"\nstatistic = "variance"\nprotocol = "u2"\nseeds = 20\nruns = 1\niterations '
         "= 2_000_000\n",
     )
-    kept = tmp_path / "study-results"
+    kept = tmp_path / "sweep-results"
     process = subprocess.Popen(
-        [sys.executable, "-m", "gosta", "sweep", "study.toml", "--workers", "2"],
+        [sys.executable, "-m", "gosta", "sweep", "sweep.toml", "--workers", "2"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -306,38 +306,38 @@ def test_interrupt_keeps_finished_jobs_and_the_same_command_continues(tmp_path: 
     _, said = process.communicate(timeout=60)
     finished = len(list(kept.glob("*.parquet")))
     assert process.returncode == 130
-    kept_jobs = f"{finished} of 20 jobs are finished and kept in study-results"
+    kept_jobs = f"{finished} of 20 jobs are finished and kept in sweep-results"
     assert said == f"gosta: interrupted; {kept_jobs}; run the same command again to continue\n"
     assert 1 <= finished < 20
     assert len(list(kept.iterdir())) == finished
-    done = command("sweep", "study.toml", "--json", folder=tmp_path)
+    done = command("sweep", "sweep.toml", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    uninterrupted = numbers(study, run_study(study, tmp_path / "expected", workers=1))
-    pd.testing.assert_frame_equal(ResultFolder(kept).frame(study.jobs), uninterrupted)
+    uninterrupted = numbers(plan, run_jobs(plan, tmp_path / "expected", workers=1))
+    pd.testing.assert_frame_equal(ResultFolder(kept).frame(plan.jobs), uninterrupted)
     assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == list(range(20))
 
 
 def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
-    study = written(
+    plan = written(
         tmp_path,
         'data = "iris"\nstatistic = ["variance", "spearman-rho"]\ngraph = ["complete", "torus"]\nn '
         "= [100, 101]\n"
         'runs = 1\niterations = 100\nprotocol = "gosta-async"\n',
     )
-    done = command("sweep", "study.toml", folder=tmp_path)
+    done = command("sweep", "sweep.toml", folder=tmp_path)
     assert done.returncode == 1
     assert done.stderr == ""
-    assert "3 of 8 jobs finished: study-results; plot: study-results.png" in done.stdout
+    assert "3 of 8 jobs finished: sweep-results; plot: sweep-results.png" in done.stdout
     assert "5 jobs failed" in done.stdout
     assert "variance of iris, gosta-async on torus, n = 101, seed 0" in done.stdout
     assert "torus: 101 nodes do not fill a rectangle" in done.stdout
     assert "spearman-rho is a function of each row's own mean" in done.stdout
-    assert (tmp_path / "study-results.png").stat().st_size > 10_000
-    outcome = run_study(study, tmp_path / "study-results", workers=1)
+    assert (tmp_path / "sweep-results.png").stat().st_size > 10_000
+    outcome = run_jobs(plan, tmp_path / "sweep-results", workers=1)
     assert (outcome.finished_before, len(outcome.failed)) == (3, 5)
-    records = SweepResult(study, outcome.results.frame(study.jobs), outcome.failed).records
+    records = SweepResult(plan, outcome.results.frame(plan.jobs), outcome.failed).records
     assert ["failed" in record for record in records] == [
-        job.key in outcome.failed for job in study.jobs
+        job.key in outcome.failed for job in plan.jobs
     ]
     written(tmp_path, 'data = "iris"\nstatistic = "spearman-rho"\nprotocol = "u2"\n', "none.toml")
     none = command("sweep", "none.toml", folder=tmp_path)
@@ -349,7 +349,7 @@ def test_failing_jobs_are_reported_and_the_others_run(tmp_path: Path) -> None:
 
 
 def test_files_of_the_user_are_sent_with_the_jobs(tmp_path: Path) -> None:
-    """Read data, edges and a statistic from files beside the study; changed content makes other
+    """Read data, edges and a statistic from files beside the sweep; changed content makes other
     jobs.
     """
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 7},{k * k % 11}\n" for k in range(20)))
@@ -361,19 +361,19 @@ def f(x, y): return abs(x[0] - y[0])
     (tmp_path / "own.py").write_text(own)
     text = 'data = "x.csv"\nstatistic = "own.py:sweep-gap"\ncolumns = "a"\nruns = 1\n'
     text += 'graph = ["ring.edges", "complete"]\n'
-    study = written(tmp_path, text + "checkpoints = 3\n")
-    outcome = run_study(study, tmp_path / "out", workers=2)
+    plan = written(tmp_path, text + "checkpoints = 3\n")
+    outcome = run_jobs(plan, tmp_path / "out", workers=2)
     assert not outcome.failed
-    frame = numbers(study, outcome)
+    frame = numbers(plan, outcome)
     assert set(frame["graph"]) == {"ring.edges", "complete"}
     assert frame["component"].tolist() == [0, 1] * 6
     a = [k % 7 for k in range(20)]
     exact = sum(abs(p - q) for p in a for q in a) / 380
     assert frame.loc[frame["component"] == 1, "exact"].tolist() == pytest.approx([2 * exact] * 6)
-    assert [type(r["exact"]) for r in SweepResult(study, frame, {}).records] == [list, list]
+    assert [type(r["exact"]) for r in SweepResult(plan, frame, {}).records] == [list, list]
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{k % 5},{k}\n" for k in range(20)))
-    changed = read(tmp_path / "study.toml")
-    assert {job.key for job in changed.jobs}.isdisjoint(job.key for job in study.jobs)
+    changed = read(tmp_path / "sweep.toml")
+    assert {job.key for job in changed.jobs}.isdisjoint(job.key for job in plan.jobs)
     gosta.statistics.STATISTICS.pop("sweep-gap")
 
 
@@ -385,80 +385,80 @@ BASE = 'data = "iris"\nstatistic = "variance"\n'
     [
         (
             "data = iris",
-            "study.toml is not TOML: Invalid value (at line 1, column 8); a line is like graph = ",
+            "sweep.toml is not TOML: Invalid value (at line 1, column 8); a line is like graph = ",
         ),
-        (BASE + 'data = "wine"', "study.toml is not TOML: Cannot overwrite a value"),
-        (BASE + 'grahp = "torus"', "study.toml: unknown key 'grahp'; did you mean 'graph'?"),
+        (BASE + 'data = "wine"', "sweep.toml is not TOML: Cannot overwrite a value"),
+        (BASE + 'grahp = "torus"', "sweep.toml: unknown key 'grahp'; did you mean 'graph'?"),
         (
             BASE + "n = 2.5",
-            "study.toml: n = 2.5 must be a whole number of rows, 2 or more, or a list of such",
+            "sweep.toml: n = 2.5 must be a whole number of rows, 2 or more, or a list of such",
         ),
-        (BASE + 'n = ["many"]', "study.toml: n = 'many' must be a whole number of rows"),
-        (BASE + "n = [10, true]", "study.toml: n = true must be a whole number of rows"),
-        (BASE + "n = []", "study.toml: n = [] is empty; give a whole number of rows"),
-        (BASE + "seed = -1", "study.toml: seed = -1 must be a whole number, not negative"),
-        (BASE + "seeds = [1, 2]", "study.toml: seeds = [1, 2] must be a number of seeds"),
-        (BASE + "seeds = 2\nseed = 1", "study.toml: seed and seeds exclude each other"),
+        (BASE + 'n = ["many"]', "sweep.toml: n = 'many' must be a whole number of rows"),
+        (BASE + "n = [10, true]", "sweep.toml: n = true must be a whole number of rows"),
+        (BASE + "n = []", "sweep.toml: n = [] is empty; give a whole number of rows"),
+        (BASE + "seed = -1", "sweep.toml: seed = -1 must be a whole number, not negative"),
+        (BASE + "seeds = [1, 2]", "sweep.toml: seeds = [1, 2] must be a number of seeds"),
+        (BASE + "seeds = 2\nseed = 1", "sweep.toml: seed and seeds exclude each other"),
         (
             BASE + "iterations = 5\niterations_per_node = 5",
-            "study.toml: iterations and iterations_per_node exclude",
+            "sweep.toml: iterations and iterations_per_node exclude",
         ),
-        (BASE + "iterations = 0", "study.toml: iterations = 0 must be a whole number, 1 or more"),
-        (BASE + "runs = 1e3", "study.toml: runs = 1000.0 must be a whole number"),
-        (BASE + 'spacing = "cubic"', 'study.toml: spacing = \'cubic\' must be "linear" or "log"'),
-        (BASE + "spacing = []", "study.toml: spacing = [] must be"),
-        (BASE + 'drop_missing = "yes"', "study.toml: drop_missing = 'yes' must be true or false"),
-        (BASE + "options = 3", "study.toml: options = 3 must be options of the statistics"),
-        (BASE + "[options]\nvariant = 'b'", "study.toml: options: unknown option 'variant'"),
-        (BASE + "graph = [['torus']]", "study.toml: graph = ['torus'] must be a family of graphs"),
+        (BASE + "iterations = 0", "sweep.toml: iterations = 0 must be a whole number, 1 or more"),
+        (BASE + "runs = 1e3", "sweep.toml: runs = 1000.0 must be a whole number"),
+        (BASE + 'spacing = "cubic"', 'sweep.toml: spacing = \'cubic\' must be "linear" or "log"'),
+        (BASE + "spacing = []", "sweep.toml: spacing = [] must be"),
+        (BASE + 'drop_missing = "yes"', "sweep.toml: drop_missing = 'yes' must be true or false"),
+        (BASE + "options = 3", "sweep.toml: options = 3 must be options of the statistics"),
+        (BASE + "[options]\nvariant = 'b'", "sweep.toml: options: unknown option 'variant'"),
+        (BASE + "graph = [['torus']]", "sweep.toml: graph = ['torus'] must be a family of graphs"),
         (
             BASE + "protocol = 'gosta'",
-            "study.toml: protocol: unknown protocol 'gosta'; did you mean",
+            "sweep.toml: protocol: unknown protocol 'gosta'; did you mean",
         ),
         (
             BASE + "graph = 'tours'",
-            "study.toml: graph: unknown graph or file 'tours'; did you mean 'torus'?",
+            "sweep.toml: graph: unknown graph or file 'tours'; did you mean 'torus'?",
         ),
-        (BASE + "graph = 'no.edges'", "study.toml: graph: no such file: no.edges"),
+        (BASE + "graph = 'no.edges'", "sweep.toml: graph: no such file: no.edges"),
         (
             'data = "irs"\nstatistic = "variance"',
-            "study.toml: data: unknown data set or file 'irs'; did you mean",
+            "sweep.toml: data: unknown data set or file 'irs'; did you mean",
         ),
-        ('data = "no.csv"\nstatistic = "variance"', "study.toml: data: no such file: no.csv"),
+        ('data = "no.csv"\nstatistic = "variance"', "sweep.toml: data: no such file: no.csv"),
         (
             'data = "iris"\nstatistic = "varianc"',
-            "study.toml: statistic: unknown statistic 'varianc'; did you mean",
+            "sweep.toml: statistic: unknown statistic 'varianc'; did you mean",
         ),
         (
             'data = "iris"\nstatistic = "no.py:mine"',
-            "study.toml: statistic = 'no.py:mine': no such",
+            "sweep.toml: statistic = 'no.py:mine': no such",
         ),
-        ('data = "iris"', "study.toml: statistic is missing; give a name from 'gosta statistics'"),
-        ("", "study.toml: data is missing; give a name from 'gosta datasets' or a file"),
+        ('data = "iris"', "sweep.toml: statistic is missing; give a name from 'gosta statistics'"),
+        ("", "sweep.toml: data is missing; give a name from 'gosta datasets' or a file"),
         (
             BASE + "seeds = 10000000000",
-            "study.toml: 10,000,000,000 jobs are more than 1,000,000; split the study",
+            "sweep.toml: 10,000,000,000 jobs are more than 1,000,000; split the sweep",
         ),
-        ("a = " + "[" * 5000, "study.toml is not TOML"),
+        ("a = " + "[" * 5000, "sweep.toml is not TOML"),
     ],
 )
 def test_invalid_studies_are_rejected(
     text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("study.toml").write_text(text)
+    Path("sweep.toml").write_text(text)
     with pytest.raises(InputError) as caught:
-        read("study.toml")
+        read("sweep.toml")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_invalid_arguments_of_sweep_are_rejected(
-    grid: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    grid: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def rejected(kind: type[GostaError], message: str, **settings: Any) -> None:
         with pytest.raises(kind, match=message):
-            run_study(grid, tmp_path / "out", **settings)
+            run_jobs(grid, tmp_path / "out", **settings)
 
     rejected(InputError, "backend = 'slurm' must be local or dask or ray", backend="slurm")
     rejected(InputError, "requires the address of a scheduler", backend="dask")
@@ -484,7 +484,7 @@ def test_invalid_arguments_of_sweep_are_rejected(
         )
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot write into the folder .*file"):
-        run_study(grid, tmp_path / "file")
+        run_jobs(grid, tmp_path / "file")
     (tmp_path / "latin.toml").write_bytes(b"data = '\xe9'")
     for name, message in (
         ("latin.toml", "not text in UTF-8"),
@@ -499,11 +499,11 @@ def test_invalid_command_lines_are_rejected(tmp_path: Path) -> None:
     written(tmp_path, BASE)
     for arguments, message in [
         (("none.toml",), "no such file: none.toml"),
-        (("study.toml", "--plot", "a.docx"), "must end in .png, .svg or .pdf"),
-        (("study.toml", "--out", "no/where"), "there is no folder no"),
-        (("study.toml", "--backend", "slurm"), "must be local or dask or ray"),
+        (("sweep.toml", "--plot", "a.docx"), "must end in .png, .svg or .pdf"),
+        (("sweep.toml", "--out", "no/where"), "there is no folder no"),
+        (("sweep.toml", "--backend", "slurm"), "must be local or dask or ray"),
         (
-            ("study.toml", "--against", "n"),
+            ("sweep.toml", "--against", "n"),
             "against = 'n' is not a number that is swept; choose from: iterations",
         ),
     ]:
@@ -511,19 +511,19 @@ def test_invalid_command_lines_are_rejected(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (2, "")
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+    assert [path.name for path in tmp_path.iterdir()] == ["sweep.toml"]
 
 
-def test_table_of_many_jobs_averages_seeds(grid: Study, expected: pd.DataFrame) -> None:
+def test_table_of_many_jobs_averages_seeds(grid: Sweep, expected: pd.DataFrame) -> None:
     table = str(SweepResult(grid, expected, {}))
     assert "means over 2 seeds" in table
     assert len(table.splitlines()) == 1 + 1 + 16 + 1
-    few = str(SweepResult(Study(grid.jobs[:2], grid.loaded), expected, {}))
+    few = str(SweepResult(Sweep(grid.jobs[:2], grid.loaded), expected, {}))
     assert "data iris, statistic variance, graph complete, protocol gosta-async, n 50" in few
     assert [line.split()[0] for line in few.splitlines()[1:4]] == ["seed", "0", "1"]
 
 
-def test_plot_has_a_panel_for_each_statistic_and_graph(grid: Study, expected: pd.DataFrame) -> None:
+def test_plot_has_a_panel_for_each_statistic_and_graph(grid: Sweep, expected: pd.DataFrame) -> None:
     figure = panels.draw(expected, "grid", grid)[0, 0].figure
     assert [ax.get_title() for ax in figure.axes] == ["complete", "cycle", "", ""]
     assert [len(ax.lines) for ax in figure.axes] == [4] * 4
@@ -536,7 +536,7 @@ def test_plot_has_a_panel_for_each_statistic_and_graph(grid: Study, expected: pd
     alone = expected[(expected["n"] == 50) & (expected["graph"] == "cycle")].assign(
         error=0.0, spacing="log"
     )
-    few = Study(
+    few = Sweep(
         [job for job in grid.jobs if job["n"] == 50 and job["graph"] == "cycle"], grid.loaded
     )
     assert panels.draw(alone, "zero", few).shape == (2, 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gosta.experiments.study import read
+from gosta.experiments.jobs import read
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "common")
@@ -87,5 +87,5 @@ def test_example_of_local_values_runs() -> None:
     ]
 
 
-def test_example_of_a_study_is_valid() -> None:
-    assert len(read(ROOT / "examples" / "study.toml").jobs) == 72
+def test_example_of_a_sweep_is_valid() -> None:
+    assert len(read(ROOT / "examples" / "sweep.toml").jobs) == 72

@@ -11,7 +11,7 @@ fenced block is
   meanwhile.
 - ``python``: a program, which has the names of those before it. Code cells of notebooks are run by
   `make docs`.
-- ``toml study.toml``, a language and a name: the content of that file.
+- ``toml sweep.toml``, a language and a name: the content of that file.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ NOT_RUN = {
     "docker": "needs Docker; tests/system/test_containers.py runs the image",
     "gosta network sign net/ request.json "
     "--certificate": "needs an authority; tests/net/deploy/test_enrolment.py has one",
-    "gosta sweep study.toml --engine gpu": "needs a GPU",
-    "gosta sweep study.toml "
+    "gosta sweep sweep.toml --engine gpu": "needs a GPU",
+    "gosta sweep sweep.toml "
     "--backend": "needs a cluster; tests/experiments/test_sweep.py runs a small one",
 }
 # Documents in whose sentences `gosta ...` need not be a command, with the reason.

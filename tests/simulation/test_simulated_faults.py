@@ -361,12 +361,12 @@ def test_mistakes(name: str) -> None:
 
 
 def test_studies_with_files_of_graphs_that_change(tmp_path: Path) -> None:
-    """Files of graphs are read beside the study, and every job gives the numbers of
+    """Files of graphs are read beside the sweep, and every job gives the numbers of
     `gosta.simulate`.
     """
     lines = [f"{k},{(k + 1) % 150}" for k in range(150)]
     (tmp_path / "ring.csv").write_text("\n".join(lines))
-    (tmp_path / "study.toml").write_text(
+    (tmp_path / "sweep.toml").write_text(
         """data = "iris"
 statistic = "gini-mean-difference"
 protocol = "tracking"
@@ -381,7 +381,7 @@ seed = 5
 checkpoints = 7
 """
     )
-    result = gosta.sweep(tmp_path / "study.toml", workers=1)
+    result = gosta.sweep(tmp_path / "sweep.toml", workers=1)
     assert result.failed == {}
     assert set(result.to_pandas()["partition"]) == {"300-900"}
     errors = result.to_xarray()["error"]

@@ -105,7 +105,7 @@ def test_works_without_extras(arguments: list[str], folder: Path) -> None:
     ("arguments", "package", "extra"),
     [
         (["run", "rows.csv", "--statistic", "variance", "--columns", "a"], "numba", "sim,plot"),
-        (["sweep", "study.toml"], "numba", "sim,plot,data"),
+        (["sweep", "sweep.toml"], "numba", "sim,plot,data"),
         (["reproduce"], "numba", "paper"),
         (["graph", "torus"], "scipy", "theory"),
         (["exact", "breast-cancer", "--statistic", "auc"], "scikit-learn", "data"),

@@ -49,10 +49,10 @@ gosta study check my-study/
 gosta study run my-study/ --data a.csv --data b.csv --data c.csv
 gosta study collect my-study/ my-network/
 gosta study collect my-study/ site-a/
-gosta sweep study.toml
-gosta sweep study.toml --workers 4 --out results --plot study.pdf
-gosta sweep study.toml --backend dask --scheduler tcp://head:8786
-gosta sweep study.toml --backend ray --scheduler auto
+gosta sweep sweep.toml
+gosta sweep sweep.toml --workers 4 --out results --plot sweep.pdf
+gosta sweep sweep.toml --backend dask --scheduler tcp://head:8786
+gosta sweep sweep.toml --backend ray --scheduler auto
 gosta report my-study/
 gosta report my-study/ --out report.pdf
 gosta reproduce
@@ -107,7 +107,7 @@ gosta network sign my-network/ site-a.json --certificate site-a.pem
 gosta network sign my-network/
 gosta network rotate-authority my-network/
 """
-STUDY = r"""[bold]A study[/bold] is a file of lists; every combination is a job:
+SWEEP = r"""[bold]A sweep[/bold] is a file of lists; every combination is a job:
 data = ["breast-cancer", "wine"]
 statistic = "gini-mean-difference"
 graph = \["complete", "watts-strogatz"]
@@ -121,4 +121,4 @@ def epilog(command: str) -> str:
     """Return the text below the options, a paragraph for each line."""
     examples = [line for line in EXAMPLES.splitlines() if f"{line} ".startswith(f"{command} ")]
     heading = ["[bold]Examples[/bold]"] if examples else []
-    return "\n\n".join([*STUDY.splitlines() * (command == "gosta sweep"), *heading, *examples])
+    return "\n\n".join([*SWEEP.splitlines() * (command == "gosta sweep"), *heading, *examples])

@@ -498,7 +498,7 @@ def find_statistic(text: str) -> Statistic:
     from gosta.statistics.references import load_statistic
 
     if "," in text:
-        raise InputError(f"statistic = {text!r}: theory and studies are of one at a time; name one")
+        raise InputError(f"statistic = {text!r}: theory and sweeps are of one at a time; name one")
     return load_statistic(text)
 
 

@@ -43,7 +43,7 @@ def reproduce(
     Finished simulations are not repeated: after an interruption, run the same command again.
     """
     from gosta.experiments.paper import reproduce as paper
-    from gosta.experiments.run import run_study
+    from gosta.experiments.run import run_jobs
 
     names = paper.select(parts or [])
     plan = paper.make_plan(runs, seed, data)
@@ -58,7 +58,7 @@ def reproduce(
     print(f"data: {paper.describe_data(plan)}\n", flush=True)
     done = []
     try:
-        for part in paper.reproduce(plan, names, folder, partial(run_study, **vars(cluster))):
+        for part in paper.reproduce(plan, names, folder, partial(run_jobs, **vars(cluster))):
             done.append(part)
             print(part, flush=True)
     except KeyboardInterrupt:

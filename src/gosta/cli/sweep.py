@@ -16,14 +16,14 @@ from gosta.runtime.extras import require_extra
 
 
 def sweep(
-    study: Annotated[
+    plan: Annotated[
         Path,
-        typer.Argument(metavar="STUDY", help="A TOML file of lists: data, statistic, graph, ..."),
+        typer.Argument(metavar="SWEEP", help="A TOML file of lists: data, statistic, graph, ..."),
     ],
     cluster: options.Cluster,
     out: Annotated[
         Path | None,
-        "Folder of the results, a Parquet data set; by default STUDY-results beside the file.",
+        "Folder of the results, a Parquet data set; by default SWEEP-results beside the file.",
     ] = None,
     plot: options.Plot = None,
     against: Annotated[
@@ -33,26 +33,26 @@ def sweep(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Simulate every combination of a study's lists: data, statistics, graphs and others.
+    """Simulate every combination of a sweep's lists: data, statistics, graphs and others.
 
     Finished jobs are not repeated: after an interruption, or with a longer list, run the same
     command again.
     """
-    folder = out or study.parent / f"{study.stem or 'study'}-results"
+    folder = out or plan.parent / f"{plan.stem or 'sweep'}-results"
     if not folder.is_dir():
         options.check_writable("out", folder)
     picture = options.choose_picture(plot, folder.with_name(f"{folder.name}.png"), as_json)
     require_extra("sim", *["plot"] * (picture is not None), "data", purpose="gosta sweep")
     options.check_picture("plot", picture)
+    from gosta.experiments.jobs import read
     from gosta.experiments.panels import choose_axis, draw
-    from gosta.experiments.run import run_study
-    from gosta.experiments.study import read
+    from gosta.experiments.run import run_jobs
     from gosta.experiments.sweep import SweepResult
     from gosta.views import plots
 
-    chosen = read(study)
+    chosen = read(plan)
     choose_axis(chosen, against)  # raises an error before anything is computed
-    outcome = run_study(chosen, folder, **vars(cluster))
+    outcome = run_jobs(chosen, folder, **vars(cluster))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut off the report
     frame = outcome.results.frame(chosen.jobs)
     result = SweepResult(chosen, frame, outcome.failed)
@@ -69,10 +69,10 @@ def sweep(
         raise typer.Exit(130)
     if not done:
         raise InputError(
-            f"{study}: none of its {jobs} jobs could be computed; see the reasons above"
+            f"{plan}: none of its {jobs} jobs could be computed; see the reasons above"
         )
     if picture is not None:
-        plots.save(draw(frame, study.stem, chosen, against)[0, 0].figure, picture)
+        plots.save(draw(frame, plan.stem, chosen, against)[0, 0].figure, picture)
     if not as_json:
         shown = f"; plot: {picture}" if picture else ""
         before = f" ({outcome.finished_before} of them earlier)" if outcome.finished_before else ""

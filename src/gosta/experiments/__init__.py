@@ -1,1 +1,1 @@
-"""Many simulations at once: studies of the user, and the experiments of the paper."""
+"""Many simulations at once: sweeps of the user, and the experiments of the paper."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gosta.errors import InputError
-from gosta.experiments.study import KEYS, NAMED, Study, setting_text
+from gosta.experiments.jobs import KEYS, NAMED, Sweep, setting_text
 from gosta.graphs import is_family, parse_family
 from gosta.graphs.changing import is_changing
 from gosta.views import numbers
@@ -50,7 +50,7 @@ class Layout(NamedTuple):
 def draw(
     frame: pd.DataFrame,
     title: str,
-    study: Study,
+    plan: Sweep,
     against: str | None = None,
     figure: Figure = new_figure,
 ) -> Any:
@@ -62,7 +62,7 @@ def draw(
         Results, as `ResultFolder.frame` returns them.
     title
         Begin of the title.
-    study
+    plan
         The jobs.
     against
         As for `choose_axis`.
@@ -70,12 +70,12 @@ def draw(
         Function that makes the figure.
     """
     frame = frame[frame["component"] == 0]
-    against = choose_axis(study, against)
-    if against not in (ITERATIONS, *study.swept):
+    against = choose_axis(plan, against)
+    if against not in (ITERATIONS, *plan.swept):
         frame = _with_parameter(frame, against)
     if against != ITERATIONS:
         frame = frame.loc[frame.groupby("job", sort=False)["iteration"].idxmax()]
-    others = [name for name in study.swept if name not in (*NAMED, "seed", against)]
+    others = [name for name in plan.swept if name not in (*NAMED, "seed", against)]
     jobs = frame.drop_duplicates("job").set_index("job")[others].astype(object)
     frame = frame.assign(
         variant=frame["job"].map({job: _describe(others, row) for job, row in jobs.iterrows()})
@@ -103,14 +103,14 @@ def draw(
     return panels
 
 
-def choose_axis(study: Study, against: str | None) -> str:
+def choose_axis(plan: Sweep, against: str | None) -> str:
     """Return what errors are drawn against: "iterations", or the name of a number that was swept.
 
     By default it is the number with most values, if it has at least three.
     """
-    swept = {name: {job[name] for job in study.jobs} for name in study.swept if name != "seed"}
+    swept = {name: {job[name] for job in plan.jobs} for name in plan.swept if name != "seed"}
     candidates = {name: values for name, values in swept.items() if KEYS[name].column != "string"}
-    for parameters in map(_parameters, dict.fromkeys(job["graph"] or "" for job in study.jobs)):
+    for parameters in map(_parameters, dict.fromkeys(job["graph"] or "" for job in plan.jobs)):
         for name, value in parameters.items():
             candidates.setdefault(name, set()).add(value)
     counts = {name: len(values) for name, values in candidates.items() if len(values) > 1}

@@ -1,4 +1,4 @@
-"""Running the jobs of a study that have no results yet, on all available cores or on a cluster.
+"""Running the jobs of a sweep that have no results yet, on all available cores or on a cluster.
 
 Each result is stored as it finishes, in a folder of small Parquet files that are together one data
 set.
@@ -24,7 +24,7 @@ from gosta import datasets
 from gosta.errors import GostaError, InputError, UnsupportedError
 from gosta.experiments import backends
 from gosta.experiments.backends import Failure, Task
-from gosta.experiments.study import FORMAT, KEYS, NAMED, Job, Study
+from gosta.experiments.jobs import FORMAT, KEYS, NAMED, Job, Sweep
 from gosta.runtime import machine, progress
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
@@ -208,7 +208,7 @@ def _rows(job: Job, result: JobResult) -> pa.Table:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of the jobs of a study."""
+    """Outcome of the jobs of a sweep."""
 
     results: ResultFolder
     finished_before: int  # number of jobs that had results already
@@ -216,8 +216,8 @@ class Outcome:
     interrupted: bool  # whether Ctrl-C ended the sweep
 
 
-def run_study(
-    study: Study,
+def run_jobs(
+    plan: Sweep,
     folder: str | Path,
     *,
     backend: Backend = "local",
@@ -225,11 +225,11 @@ def run_study(
     workers: int | None = None,
     engine: str = "compiled",
 ) -> Outcome:
-    """Run all jobs of a study that have no results yet.
+    """Run all jobs of a sweep that have no results yet.
 
     Parameters
     ----------
-    study
+    plan
         Jobs and what they need.
     folder
         Folder of the results, one Parquet file for each job. Jobs that have one are not run again.
@@ -250,11 +250,11 @@ def run_study(
     # Imported now: Ctrl-C during the import would leave half a module behind.
     require("pandas", "sim", "sweeps")
     results = ResultFolder(Path(folder))
-    missing = [job for job in study.jobs if results.read(job) is None]
+    missing = [job for job in plan.jobs if results.read(job) is None]
     for job in missing:
         results.remove(job)
     random.shuffle(missing)  # so that machines that share the folder share the work, too
-    finished_before = len(study.jobs) - len(missing)
+    finished_before = len(plan.jobs) - len(missing)
     failed = dict[str, str]()
     interrupted = False
     if not missing:
@@ -263,7 +263,7 @@ def run_study(
     threads = max(1, machine.available_cores() // processes) if backend == "local" else 1
     title = f"{len(missing)} job{'s' * (len(missing) > 1)}"
     with progress.bar(title, len(missing), delay_seconds=0) as advance:
-        tasks = _tasks(study, missing, engine, threads, results, advance)
+        tasks = _tasks(plan, missing, engine, threads, results, advance)
         try:
             for number, result in _start(backend, tasks, scheduler, processes):
                 if isinstance(result, Failure):
@@ -312,7 +312,7 @@ def _start(
 
 
 def _tasks(
-    study: Study,
+    plan: Sweep,
     jobs: Sequence[Job],
     engine: str,
     threads: int,
@@ -324,7 +324,7 @@ def _tasks(
             advance(1)
         else:
             yield Task(
-                number, partial(run_job, job, study.inputs(job), engine, threads, gosta.__version__)
+                number, partial(run_job, job, plan.inputs(job), engine, threads, gosta.__version__)
             )
 
 

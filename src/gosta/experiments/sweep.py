@@ -11,19 +11,19 @@ import numpy as np
 
 from gosta.errors import InputError
 from gosta.experiments.content import name_values
-from gosta.experiments.panels import draw
-from gosta.experiments.run import Backend, run_study
-from gosta.experiments.study import (
+from gosta.experiments.jobs import (
     AXES,
     NAMED,
     Job,
     Source,
-    Study,
+    Sweep,
     describe,
-    make_study,
+    make_sweep,
     read,
     setting_text,
 )
+from gosta.experiments.panels import draw
+from gosta.experiments.run import Backend, run_jobs
 from gosta.runtime.extras import require_extra
 from gosta.views import html, numbers, terminal
 from gosta.views.plots import shown_figure
@@ -60,10 +60,10 @@ class SweepResult:
     ('protocol', 'n', 'checkpoint')
     """
 
-    def __init__(self, study: Study, frame: pd.DataFrame, failed: Mapping[str, str]) -> None:
-        self._study, self._frame = study, frame
-        self.records = _records(study.jobs, frame, failed)
-        self.failed = {str(job): failed[job.key] for job in study.jobs if job.key in failed}
+    def __init__(self, plan: Sweep, frame: pd.DataFrame, failed: Mapping[str, str]) -> None:
+        self._plan, self._frame = plan, frame
+        self.records = _records(plan.jobs, frame, failed)
+        self.failed = {str(job): failed[job.key] for job in plan.jobs if job.key in failed}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each job and checkpoint: settings and numbers.
@@ -77,7 +77,7 @@ class SweepResult:
         import pandas as pd
 
         rows = pd.DataFrame(self._finished)
-        swept, columns = self._study.swept, rows.dropna(axis="columns", how="all").columns
+        swept, columns = self._plan.swept, rows.dropna(axis="columns", how="all").columns
         return rows[[*swept, *(name for name in columns if name not in swept)]]
 
     def to_xarray(self) -> xr.Dataset:
@@ -89,14 +89,14 @@ class SweepResult:
         """
         import pandas as pd
 
-        settings = {job.key: job.settings for job in self._study.jobs}
+        settings = {job.key: job.settings for job in self._plan.jobs}
         frame = self._frame.assign(checkpoint=self._frame.groupby(["job", "component"]).cumcount())
         order: dict[str, list[Any]] = {}
         # Settings as the user gave them: results hold the `n` and `nodes` that were used.
-        for name in self._study.swept:
+        for name in self._plan.swept:
             frame[name] = [_label(settings[key][name]) for key in frame["job"]]
-            order[name] = list(dict.fromkeys(_label(job[name]) for job in self._study.jobs))
-        dimensions = [*self._study.swept, *["component"] * (frame["component"].nunique() > 1)]
+            order[name] = list(dict.fromkeys(_label(job[name]) for job in self._plan.jobs))
+        dimensions = [*self._plan.swept, *["component"] * (frame["component"].nunique() > 1)]
         kept = ["iteration", *(name for name in NUMBERS if frame[name].notna().any())]
         table = frame.set_index([*dimensions, "checkpoint"])[kept]
         has_stopped = frame["stopped"].notna().any()
@@ -106,11 +106,11 @@ class SweepResult:
         data: xr.Dataset = table.to_xarray().set_coords("iteration")
         if has_stopped:
             jobs = frame.drop_duplicates("job")
-            swept = self._study.swept
+            swept = self._plan.swept
             data["stopped"] = (
                 jobs.set_index(swept)["stopped"].to_xarray() if swept else jobs["stopped"].iloc[0]
             )
-        return data.transpose(*self._study.swept, "checkpoint", ...).reindex(order)
+        return data.transpose(*self._plan.swept, "checkpoint", ...).reindex(order)
 
     def plot(self, against: str | None = None) -> Any:
         """Draw the errors, and return an array of axes.
@@ -124,12 +124,12 @@ class SweepResult:
             last errors against it; so does the name of a parameter of a family of graphs, such as
             "k". By default a number that has at least three values, else the iterations.
         """
-        return draw(self._frame, "sweep", self._study, against, figure=shown_figure)
+        return draw(self._frame, "sweep", self._plan, against, figure=shown_figure)
 
     def __repr__(self) -> str:
-        over = ", ".join(self._study.swept) or "nothing"
+        over = ", ".join(self._plan.swept) or "nothing"
         failed = f", {len(self.failed)} failed" if self.failed else ""
-        return f"SweepResult({numbers.count(len(self._study.jobs), 'job')} over {over}{failed})"
+        return f"SweepResult({numbers.count(len(self._plan.jobs), 'job')} over {over}{failed})"
 
     def __str__(self) -> str:
         """Return a table of the last numbers, below the settings that all share, and failures."""
@@ -166,7 +166,7 @@ class SweepResult:
         A row has the last numbers of a job. Where there are many jobs, seeds are averaged. The
         table is empty if no job has finished.
         """
-        finished, varied = self._finished, list(self._study.swept)
+        finished, varied = self._finished, list(self._plan.swept)
         if not finished:
             return "", []
         shared = [
@@ -261,7 +261,7 @@ def sweep(
     ----------
     data
         A data set, as for `gosta.simulate`, or a list of them; ``{"a": frame, "b": frame}`` gives
-        them names. Or the path of a study, a file that ends in .toml and holds all settings.
+        them names. Or the path of a sweep, a file that ends in .toml and holds all settings.
     statistic
         A statistic by name, a `gosta.Statistic`, or a list of them.
     **settings
@@ -307,27 +307,27 @@ def sweep(
         if statistic is not None or chosen:
             names = ", ".join([*["statistic"] * (statistic is not None), *chosen])
             raise InputError(
-                f"{names}: the study {data} has all settings; write them there, or give no study"
+                f"{names}: the sweep {data} has all settings; write them there, or give no file"
             )
-        study = read(data)
+        plan = read(data)
     else:
         plain, values = name_values({"data": data, "statistic": statistic} | chosen)
-        study = make_study(plain, Source(), values)
+        plan = make_sweep(plain, Source(), values)
     where = {"backend": backend, "scheduler": scheduler, "workers": workers, "engine": engine}
     if out is not None:
-        return _run(study, Path(out), where)
+        return _run(plan, Path(out), where)
     with tempfile.TemporaryDirectory() as folder:
-        return _run(study, Path(folder), where, is_kept=False)
+        return _run(plan, Path(folder), where, is_kept=False)
 
 
-def _run(study: Study, folder: Path, where: Mapping[str, Any], is_kept: bool = True) -> SweepResult:
-    outcome = run_study(study, folder, **where)
+def _run(plan: Sweep, folder: Path, where: Mapping[str, Any], is_kept: bool = True) -> SweepResult:
+    outcome = run_jobs(plan, folder, **where)
     if outcome.interrupted:
         kept = f"finished jobs are kept in {folder}, and the same call continues"
         raise KeyboardInterrupt(kept if is_kept else "with out=FOLDER, finished jobs are kept")
-    if len(outcome.failed) == len(study.jobs):
+    if len(outcome.failed) == len(plan.jobs):
         reason = next(iter(outcome.failed.values()))
         raise InputError(
-            f"none of {numbers.count(len(study.jobs), 'job')} could be simulated: {reason}"
+            f"none of {numbers.count(len(plan.jobs), 'job')} could be simulated: {reason}"
         )
-    return SweepResult(study, outcome.results.frame(study.jobs), outcome.failed)
+    return SweepResult(plan, outcome.results.frame(plan.jobs), outcome.failed)

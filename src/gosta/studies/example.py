@@ -10,32 +10,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.errors import InputError
-from gosta.runtime.arrays import Booleans, Floats, Integers
+from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
 
 SEED = 1
 
 
-class Patients(NamedTuple):
-    """Made-up patients: two models predict the risk that each dies within a year."""
+class Patient(NamedTuple):
+    """A made-up patient, and the risk of a death within a year that two models predict."""
 
-    age: Integers
-    is_female: Booleans
-    risk: Floats
-    new_risk: Floats
-    has_died: Booleans  # within a year
-    days: Integers  # of observation
-    has_event: Booleans  # whether the patient died on the last of these days
-    lacks_age: Booleans
-    lacks_risk: Booleans
+    age: int
+    is_female: bool
+    risk: float
+    new_risk: float
+    has_died: bool  # within a year
+    days: int  # of observation
+    has_event: bool  # whether the patient died on the last of these days
+    lacks_age: bool
+    lacks_risk: bool
 
 
-def make_patients(n: int, severity: float, rng: np.random.Generator) -> Patients:
+def make_patients(n: int, severity: float, rng: np.random.Generator) -> list[Patient]:
     """Return made-up patients of a hospital with illnesses of some severity.
 
-    >>> found = make_patients(4, 0.0, np.random.default_rng(1))
-    >>> len(found.age), bool(((found.risk > 0) & (found.risk < 1)).all())
-    (4, True)
+    >>> [patient.has_died for patient in make_patients(3, 0.0, np.random.default_rng(1))]
+    [True, False, False]
     """
     age = np.clip(np.rint(rng.normal(66, 12, n)), 18, 97).astype(np.int64)
     marker, known = rng.normal(size=n), rng.normal(size=n)
@@ -44,7 +43,7 @@ def make_patients(n: int, severity: float, rng: np.random.Generator) -> Patients
     rate = np.log1p(np.exp(logit)) / 365
     death = np.ceil(rng.exponential(1 / rate)).astype(np.int64)
     end = rng.integers(400, 1500, n)
-    return Patients(
+    columns = (
         age,
         rng.random(n) < 0.46,
         _share(severity - 1.4 + 0.05 * (age - 66) + 0.7 * known),
@@ -55,6 +54,7 @@ def make_patients(n: int, severity: float, rng: np.random.Generator) -> Patients
         rng.random(n) < 0.02,
         rng.random(n) < 0.015,
     )
+    return [Patient(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
 
 def _share(logit: Floats) -> Floats:
@@ -78,8 +78,8 @@ def write_files(folder: Path) -> list[Path]:
     return [folder / name for _, name, _ in made]
 
 
-def _write_german(path: Path, patients: Patients) -> None:
-    def row(k: int, one: Patients) -> list[Any]:
+def _write_german(path: Path, patients: Sequence[Patient]) -> None:
+    def row(k: int, one: Patient) -> list[Any]:
         return [
             f"P{1000 + k}",
             "k.A." if one.lacks_age else one.age,
@@ -95,8 +95,8 @@ def _write_german(path: Path, patients: Patients) -> None:
     _write_csv(path, names.split(), patients, row, "latin-1")
 
 
-def _write_french(path: Path, patients: Patients) -> None:
-    def row(k: int, one: Patients) -> list[Any]:
+def _write_french(path: Path, patients: Sequence[Patient]) -> None:
+    def row(k: int, one: Patient) -> list[Any]:
         return [
             f"{k + 1:04d}",
             f"{k % 28 + 1:02d}/{k % 12 + 1:02d}/2021",
@@ -113,7 +113,7 @@ def _write_french(path: Path, patients: Patients) -> None:
     _write_csv(path, names, patients, row, "utf-8")
 
 
-def _write_excel(path: Path, patients: Patients) -> None:
+def _write_excel(path: Path, patients: Sequence[Patient]) -> None:
     openpyxl = require("openpyxl", "excel", "writing an Excel file")
     book = openpyxl.Workbook()
     book.active.title = "read me"
@@ -122,16 +122,16 @@ def _write_excel(path: Path, patients: Patients) -> None:
     sheet.append(
         ["ID", "Age (years)", "Sex", "Risk", "Risk, new model", "Dead at 1 y", "Days", "Event"]
     )
-    for k, one in enumerate(_each(patients)):
+    for k, one in enumerate(patients):
         sheet.append(
             [
                 7000 + k,
-                None if one.lacks_age else int(one.age),
+                None if one.lacks_age else one.age,
                 "female" if one.is_female else "male",
-                "n/a" if one.lacks_risk else float(one.risk),
-                float(one.new_risk),
+                "n/a" if one.lacks_risk else one.risk,
+                one.new_risk,
                 "dead" if one.has_died else "alive",
-                int(one.days),
+                one.days,
                 "yes" if one.has_event else "no",
             ]
         )
@@ -141,18 +141,14 @@ def _write_excel(path: Path, patients: Patients) -> None:
 def _write_csv(
     path: Path,
     names: Sequence[str],
-    patients: Patients,
-    row: Callable[[int, Patients], list[Any]],
+    patients: Sequence[Patient],
+    row: Callable[[int, Patient], list[Any]],
     encoding: str,
 ) -> None:
     with path.open("w", encoding=encoding, newline="") as file:
         writer = csv.writer(file, delimiter=";")
         writer.writerow(names)
-        writer.writerows(row(k, one) for k, one in enumerate(_each(patients)))
-
-
-def _each(patients: Patients) -> list[Patients]:
-    return [Patients(*values) for values in zip(*patients, strict=True)]
+        writer.writerows(row(k, one) for k, one in enumerate(patients))
 
 
 def _comma(value: float, digits: int) -> str:

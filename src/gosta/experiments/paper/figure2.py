@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gosta.estimation.setting import make_setting
+from gosta.experiments.jobs import Job
 from gosta.experiments.paper import layout, model
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
-from gosta.experiments.study import Job
 from gosta.runtime import progress
 from gosta.runtime.arrays import Floats
 from gosta.theory.curves import BOUND, EXPECTED, error_curves

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gosta.errors import NumericalError
+from gosta.experiments.jobs import Job
 from gosta.experiments.paper import layout
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
-from gosta.experiments.study import Job
 from gosta.protocols import find
 from gosta.theory import predict
 from gosta.theory.curves import PREDICTED

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gosta.experiments.jobs import Job
 from gosta.experiments.paper import layout, model
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
-from gosta.experiments.study import Job
 from gosta.views.numbers import percent
 
 ITERATIONS = 500_000  # the paper does not say how long it waited for GoSta to catch up

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from gosta.experiments.jobs import Job
 from gosta.experiments.paper import layout, model
 from gosta.experiments.paper.model import Claim, Experiment, Findings, HistoryOf, Plan
-from gosta.experiments.study import Job
 from gosta.views.numbers import percent
 
 OURS = "carried-means"

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.experiments.study import Job, Loaded
+from gosta.experiments.jobs import Job, Loaded
 from gosta.runtime.arrays import Floats
 from gosta.simulation.run_options import Spacing
 from gosta.statistics import find as find_statistic

@@ -16,6 +16,7 @@ import gosta
 from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, unknown
+from gosta.experiments.jobs import LARGEST, Job, Sweep
 from gosta.experiments.paper import figure2, figure3a, figure3b, figure4, figure5, figure6, table1
 from gosta.experiments.paper.layout import STYLE
 from gosta.experiments.paper.model import (
@@ -25,8 +26,7 @@ from gosta.experiments.paper.model import (
     Plan,
     Subject,
 )
-from gosta.experiments.run import Outcome, run_study
-from gosta.experiments.study import LARGEST, Job, Study
+from gosta.experiments.run import Outcome, run_jobs
 from gosta.runtime.extras import require
 from gosta.runtime.files import write_atomically
 from gosta.views import plots
@@ -37,7 +37,7 @@ DATA_OF_THE_PAPER = ("wine-quality-red", "svmguide3")
 TITLES = {"wine-quality-red": "Wine Quality", "svmguide3": "SVMguide3"}
 TIMED_ITERATIONS = 200  # of the loop in numpy
 
-Run = Callable[[Study, Path], Outcome]
+Run = Callable[[Sweep, Path], Outcome]
 
 
 def make_plan(runs: int = 50, seed: int = 0, data: str | None = None) -> Plan:
@@ -95,7 +95,7 @@ def select(names: Sequence[str]) -> list[str]:
 
 
 def reproduce(
-    plan: Plan, names: Sequence[str], folder: Path, run: Run = run_study
+    plan: Plan, names: Sequence[str], folder: Path, run: Run = run_jobs
 ) -> Iterator[CompletedExperiment]:
     """Run experiments one by one, but no simulations whose results are in the folder."""
     for name in names:
@@ -120,7 +120,7 @@ def reproduce(
 
 def _run_jobs(plan: Plan, jobs: list[Job], folder: Path, run: Run) -> HistoryOf:
     """Run the jobs without results; return a function that reads the results of a job."""
-    outcome = run(Study(jobs, plan.loaded), folder)
+    outcome = run(Sweep(jobs, plan.loaded), folder)
     if outcome.interrupted:
         raise KeyboardInterrupt
     for job in jobs:

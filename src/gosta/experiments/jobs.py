@@ -1,4 +1,4 @@
-"""Studies: lists of settings, and one job for every combination of their values.
+"""Sweeps: lists of settings, and one job for every combination of their values.
 
 They come from a TOML file or from Python.
 """
@@ -205,7 +205,7 @@ Loaded = Mapping[tuple[str, str], Any]
 
 
 @dataclass(frozen=True)
-class Study:
+class Sweep:
     """Jobs, and what they need from files or from memory, which workers possibly cannot read."""
 
     jobs: Sequence[Job]
@@ -224,17 +224,17 @@ class Study:
 class Source(NamedTuple):
     """Where settings come from."""
 
-    where: str = ""  # begin of messages, such as "study.toml: "
+    where: str = ""  # begin of messages, such as "sweep.toml: "
     folder: Path = Path()  # that files are relative to
 
 
-def read(path: str | Path) -> Study:
-    """Read a study from a TOML file, and check every name in it."""
+def read(path: str | Path) -> Sweep:
+    """Read a sweep from a TOML file, and check every name in it."""
     path = Path(path)
-    return make_study(_parse(path), Source(f"{path}: ", path.parent))
+    return make_sweep(_parse(path), Source(f"{path}: ", path.parent))
 
 
-def make_study(plain: Mapping[str, Any], source: Source, values: Loaded | None = None) -> Study:
+def make_sweep(plain: Mapping[str, Any], source: Source, values: Loaded | None = None) -> Sweep:
     """Make the jobs of all combinations of settings, and check every name.
 
     `values` are the values of names that are neither built in nor files.
@@ -243,7 +243,7 @@ def make_study(plain: Mapping[str, Any], source: Source, values: Loaded | None =
     axes = {name: settings[name] for name in AXES}
     if (count := math.prod(map(len, axes.values()))) > MAX_JOBS:
         raise InputError(
-            f"{source.where}{count:,} jobs are more than {MAX_JOBS:,}; split the study into several"
+            f"{source.where}{count:,} jobs are more than {MAX_JOBS:,}; split the sweep into several"
         )
     loaded, digests = dict(values or {}), dict[tuple[str, str], str]()
     for at in [(key, name) for key in NAMED for name in axes[key] if name is not None]:
@@ -268,7 +268,7 @@ def make_study(plain: Mapping[str, Any], source: Source, values: Loaded | None =
             name: digests[name, chosen[name]] for name in NAMED if (name, chosen[name]) in digests
         }
         jobs.append(Job({**chosen, **rest, "options": options[chosen["statistic"]]}, content))
-    return Study(jobs, loaded)
+    return Sweep(jobs, loaded)
 
 
 def _load_data(name: str, folder: Path) -> tuple[Path | None, Any]:
