@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sketch_cases import OPTIONS
 
 import gosta
 from gosta.errors import InputError
@@ -46,9 +47,12 @@ ASKED: dict[str, Any] = {
 def any_data(n: int, made: type[Sketch]) -> gosta.Data:
     """Return rows with a column for every role that a sketch can have; predicted risks for some."""
     rng = np.random.default_rng(5)
-    most = 1 if "risk" in made.encode.__name__ else 10
+    is_share = "risk" in made.encode.__name__
     roles = dict.fromkeys(role for made in SKETCHES.values() for role in made.roles)
-    columns: dict[str, Floats] = {role: rng.random(n) * most for role in roles or ["value"]}
+    columns: dict[str, Floats] = {
+        role: rng.random(n) * (1 if is_share and role != "time" else 10)
+        for role in roles or ["value"]
+    }
     columns |= {
         name: np.floor(rng.random(n) + share) for name, share in (("event", 0.7), ("group", 0.4))
     }
@@ -63,7 +67,12 @@ def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
     made = SKETCHES[name]
     data = any_data(100, made)
     layout = make_layout(
-        name, Bins(bins=6), columns=made.roles or ("value",), label="group", data=data
+        name,
+        Bins(bins=6),
+        columns=made.roles or ("value",),
+        label="group",
+        data=data,
+        options=OPTIONS.get(name, {}),
     )
     x = layout.encode(data)
     rows = dict(zip("abcdefg", np.array_split(x, [10, 11, 30, 60, 60, 90]), strict=True))
@@ -90,7 +99,14 @@ def test_replacing_a_row_moves_sums_no_more_than_noise_is_made_for(
     made = SKETCHES[name]
     data = any_data(60, made)
     bins = Bins(bins=6, ranges={"": (2.0, 8.0)}, strata=strata)  # which clips some rows to the ends
-    layout = make_layout(name, bins, columns=made.roles or ("value",), label="group", data=data)
+    layout = make_layout(
+        name,
+        bins,
+        columns=made.roles or ("value",),
+        label="group",
+        data=data,
+        options=OPTIONS.get(name, {}),
+    )
     x = layout.encode(data)
     for bits in (24, *((0, 5) if layout.are_counts else ())):
         sums = np.array([layout.sums(row[None], bits) for row in x]).view(np.int64) / 2.0**bits

@@ -23,7 +23,26 @@ RANGES = {
     "score": (-2.0, 3.0),
     "value": (1e-3, 4.0),
 }
-OPTIONS: dict[str, dict[str, Any]] = {"mmd": {"bandwidth": 1.5}}
+THRESHOLDS = {"thresholds": "-1,0,0.5,1.7"}
+SHARES = {"thresholds": "0,0.25,0.5,0.9"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "mmd": {"bandwidth": 1.5},
+    "sensitivity": THRESHOLDS,
+    "specificity": THRESHOLDS,
+    "positive-predictive-value": THRESHOLDS,
+    "negative-predictive-value": THRESHOLDS,
+    "f1-score": THRESHOLDS,
+    "net-benefit": SHARES,
+    "net-benefit-of-all": SHARES,
+    "time-dependent-auc": {"times": 2.5},
+    "uno-concordance": {"horizon": 2.5},
+    "survival-brier-score": {"horizon": 2.5},
+    "survival-calibration": {"horizon": 2.5},
+    "survival-observed-expected-ratio": {"horizon": 2.5},
+}
+# Those whose scores are predicted risks.
+RISKS = {name for name, made in SKETCHES.items() if "risk" in made.encode.__name__}
+SCORES = ("first", "second", "score")  # columns that can be predicted risks
 STRATA: dict[str, tuple[Any, ...]] = {"sex": ("f", "m"), "ward": (1.0, 2.0, 3.0)}
 FAR = 1e9  # beyond all ranges; values of mmd, which has none, must not be larger
 
@@ -84,8 +103,8 @@ def take(table: Mapping[str, Any], rows: Whole) -> dict[str, Any]:
 
 def encode(layout: Layout, table: Mapping[str, Any]) -> Floats:
     columns = dict(table)
-    if any("risk" in sketch.encode.__name__ for sketch in layout.final.sketches):
-        columns |= {name: np.clip(columns[name], 0.0, 1.0) for name in ("first", "second", "score")}
+    if RISKS.intersection(sketch.name for sketch in layout.final.sketches):
+        columns |= {name: np.clip(columns[name], 0.0, 1.0) for name in SCORES}
     data = Data(
         "rows", columns, label="label", score="score", features=("first", "second"), is_partial=True
     )

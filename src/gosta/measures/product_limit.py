@@ -32,7 +32,7 @@ class ProductLimit:
         # Rows among which one ends at a time, and those of them that stay.
         self.risk = self.at_risk - events if of_censoring else self.at_risk
         self.stay = self.risk - self.ended
-        self.has_ended, self.is_of_censoring = self.ended > 0, of_censoring
+        self.has_ended, self.is_of_censoring = self.ended != 0, of_censoring
         factors = np.divide(self.stay, self.risk, out=np.ones(count), where=self.has_ended)
         self.curve = np.concatenate([[1.0], np.cumprod(factors)])
 
@@ -48,6 +48,11 @@ class ProductLimit:
     def before(self, times: Floats) -> Floats:
         """Return the share that stays until each time, without what ends at that time."""
         return np.asarray(self.curve[self.steps(times)])
+
+    def inverse_before(self, times: Floats) -> Floats:
+        """Return 1 / the share that stays until each time; 0 where nothing stays."""
+        share = self.before(times)
+        return np.divide(1.0, share, out=np.zeros(len(share)), where=share > 0)
 
     def log_slopes(self, times: Floats, loads: Floats) -> Floats:
         """Return for each row the derivative by its weight of Σ load · log(share before time)."""

@@ -77,9 +77,7 @@ def uno_concordance(x: Floats, weights: Floats, horizon: float = np.inf) -> Meas
     """
     times, scores, order = x[:, 0], x[:, 2], ranks_of_ends(x)
     censoring = ProductLimit.of_censoring(x, weights)
-    each = np.zeros(len(x))
-    counted = (x[:, 1] > 0) & (times < horizon)
-    each[counted] = censoring.before(times[counted]) ** -2.0
+    each = ((x[:, 1] > 0) & (times < horizon)) * censoring.inverse_before(times) ** 2
     won, after = wins_over_later(order, scores, weights)
     pairs = weights @ (each * after)
     value = weights @ (each * won) / pairs
@@ -113,7 +111,7 @@ def _auc_before(
 ) -> tuple[float, Floats, float]:
     """Return the AUC at a time, its influence, and the rows of the smaller class."""
     is_case, is_control = (x[:, 1] > 0) & (x[:, 0] < time), x[:, 0] >= time
-    each = np.where(is_case, 1 / censoring.before(x[:, 0]), 0.0)
+    each = is_case * censoring.inverse_before(x[:, 0])
     cases, controls = weights * each, weights * is_control
     below = middle_sums(x[:, 2], controls) / controls.sum()
     above = 1 - middle_sums(x[:, 2], cases) / cases.sum()
@@ -166,7 +164,7 @@ def _brier_scores(x: Floats, weights: Floats, times: Floats) -> tuple[Floats, Fl
         until = np.minimum(x[:, 0], time)
         is_case, is_control = (x[:, 1] > 0) & (x[:, 0] < time), x[:, 0] >= time
         errors = is_case * (1 - risk) ** 2 + is_control * risk**2
-        each = np.where(errors > 0, errors / censoring.before(until), 0.0)
+        each = errors * censoring.inverse_before(until)
         values.append(weights @ each / total)
         influence.append(each - values[-1] - censoring.log_slopes(until, weights * each))
     return np.array(values), np.array(influence).T
@@ -189,10 +187,12 @@ def survival_calibration(
         ordered = np.sort(risk[weights > 0])
         inner = np.unique(ordered[len(ordered) * np.arange(1, int(groups)) // int(groups)])
     else:
-        inner = numbers_of("edges", edges, (0.0, 1.0))
+        inner = numbers_of("edges", edges, (0.0, 1.0)) if np.size(edges) else np.zeros(0)
     group, count = np.searchsorted(inner, risk, side="right"), len(inner) + 1
     mass = np.bincount(group, weights, count)
-    at = np.bincount(group, weights * risk, count) / mass
+    ends = np.concatenate([[0.0], inner, [1.0]])  # whose middle stands for a group without rows
+    sums = np.bincount(group, weights * risk, count)
+    at = np.divide(sums, mass, out=(ends[1:] + ends[:-1]) / 2, where=mass > 0)
     values, errors, trials = np.full((3, count), nan)
     for k in np.flatnonzero(mass > 0):
         own = ProductLimit(x[group == k], weights[group == k])

@@ -12,6 +12,8 @@ from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
     ranking,
     thresholds,
     survival,
+    survival_scores,
+    survival_risks,
     table_one,
     two_models,
     random_features,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gosta.runtime.arrays import Floats, Integers
+from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.sketches.definition import Axis, Features, Result, Sketch, in_order, single
 
 # The bins of a first sum that finds edges.
@@ -39,8 +39,12 @@ def without_noise(counts: Floats) -> Floats:
     return np.diff(np.maximum(sums, 0.0), axis=-1, prepend=0.0)
 
 
-def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:
+def merge_starts(
+    counts: Floats, min_cell: int, ends: Floats, is_kept: Booleans | None = None
+) -> list[int]:
     """Return where bins begin after neighbours are merged.
+
+    As few as possible of the edges between bins that are to be kept are lost.
 
     Every group's count is 0 or at least `min_cell` then. `counts` is groups × bins, `ends` where
     bins begin and end; no group is small altogether. The width of brackets grows with the pairs of
@@ -48,6 +52,10 @@ def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:
     one with the least sum of these over bins is chosen.
     """
     bins = counts.shape[1]
+    kept = np.zeros(bins + 1)  # edges to keep up to the beginning of each bin
+    if is_kept is not None:
+        kept[1:bins] = np.cumsum(is_kept)
+    of_lost_edge = counts.sum() ** 2 * max(1.0, ends[-1] - ends[0])  # more than all bins cost
     sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
     best = np.full(bins + 1, np.inf)  # the least cost of all bins before each
     best[0] = 0.0
@@ -59,7 +67,8 @@ def merge_starts(counts: Floats, min_cell: int, ends: Floats) -> list[int]:
         widths = ends[stop] - ends[:stop]
         pairs = (total**2 - (cells**2).sum(axis=0)) / 2 if len(counts) > 1 else total**2 * widths
         # Among equally good ways the one with most bins.
-        costs = np.where(is_small, np.inf, best[:stop] + pairs - 1e-9)
+        lost = of_lost_edge * (kept[stop - 1] - kept[:stop])
+        costs = np.where(is_small, np.inf, best[:stop] + pairs + lost - 1e-9)
         last[stop] = int(np.argmin(costs))
         best[stop] = costs[last[stop]]
     starts = [bins]
@@ -105,6 +114,11 @@ class GroupCounts(Counts):
     groups: ClassVar[int] = 2
 
     @property
+    def kept_edges(self) -> Floats:
+        """Return the edges of bins that are merged last."""
+        return np.zeros(0)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return self.groups, self.axes[0].bins
 
@@ -122,7 +136,9 @@ class GroupCounts(Counts):
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
         """Merge bins in which a group is small."""
         counts = self.table(totals)
-        starts = merge_starts(counts, min_cell, self.axes[0].bounds)
+        axis = self.axes[0]
+        is_kept = np.isin(axis.edges, self.kept_edges)
+        starts = merge_starts(counts, min_cell, axis.bounds, is_kept)
         return self.with_merged_bins(starts), np.add.reduceat(counts, starts, axis=1).ravel()
 
 

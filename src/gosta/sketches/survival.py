@@ -1,4 +1,4 @@
-"""Sketches of times to an event: counts in time bin × (event or censored) × score bin or class.
+"""Sketches of times to an event: counts in time bin × (event or censored), and × class.
 
 The order of two rows is known where their time bins differ; within a time bin every order is
 possible.
@@ -6,174 +6,21 @@ possible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Mapping
 from math import erfc, inf, sqrt
-from typing import NamedTuple
 
 import numpy as np
 
 from gosta.measures import survival  # noqa: F401
 from gosta.measures.definition import numbers_of
 from gosta.runtime.arrays import Floats, Integers
-from gosta.sketches.bins import Counts, GroupCounts, sums_after, sums_before
-from gosta.sketches.definition import CLEAR, Result, Sketch, single, sketch, undefined
-from gosta.statistics import encode
+from gosta.sketches.bins import sums_after, sums_before
+from gosta.sketches.definition import Result, sketch, undefined
+from gosta.sketches.time_bins import LEAST_ROWS, TimeBins, product_limits
 from gosta.statistics.definition import Options
 
-MOST_TIMES = 10  # at which a curve is shown
 # Of expected events, for each event: far less than this is lost to the rounding of floats.
 FLOAT_ERROR = 1e-12
-LEAST_ROWS = 1e-9  # a divisor in place of a number of rows that is 0, or negative by noise
-
-
-class PairCounts(NamedTuple):
-    """Pairs of rows that can be compared, those ordered correctly, and derivatives of both."""
-
-    won: float
-    comparable: float
-    by_won: Floats  # derivatives by the totals
-    by_comparable: Floats
-
-
-@sketch("concordance-index")
-class ConcordanceIndex(Counts):
-    """Harrell's C, the share of pairs ordered correctly by the score, from counts in bins of time
-    and score.
-
-    The sums: censored rows, then events; each in time bin × score bin.
-    """
-
-    encode = staticmethod(encode.survival)
-    roles = ("time", "event", "score")
-    bounds = (0.0, 1.0)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return 2, self.axes[0].bins, self.axes[2].bins
-
-    def cells(self, x: Floats) -> Integers:
-        _, time_bins, score_bins = self.shape
-        times, scores = self.axes[0].positions(x[:, 0]), self.axes[2].positions(x[:, 2])
-        return (x[:, 1].astype(np.int64) * time_bins + times) * score_bins + scores
-
-    def _counts(self, totals: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return counts of censored rows, of events and of all rows: time bins × score bins."""
-        censored, events = self.table(totals)
-        rows = censored + events
-        return rows - events, events, rows
-
-    def _ordered(self, events: Floats, rows: Floats) -> tuple[float, float, float]:
-        """Return pairs in different time bins: ordered correctly, in one score bin, and all."""
-        later = sums_after(rows, 0)
-        right, tied = (events * sums_before(later, 1)).sum(), (events * later).sum()
-        return float(right), float(tied), float((events * later.sum(axis=1, keepdims=True)).sum())
-
-    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Add to the known pairs those within time bins that would raise, or lower, the share."""
-        censored, events, rows = self._counts(totals)
-        right, tied, pairs = self._ordered(events, rows)
-        # In one time bin: two events in either order, or none if tied; an event and a censored row,
-        # or neither first.
-        number = events.sum(axis=1)
-        both = float((number * (number - 1)).sum()) / 2
-        up = both + float((events * (sums_before(censored, 1) + censored)).sum())
-        down = both + float((events * (sums_after(censored, 1) + censored)).sum())
-        estimate = self._estimate(totals)
-        if estimate.comparable < 0.5:
-            return undefined()
-        low = right / max(pairs + down, LEAST_ROWS) if pairs + down else 1.0
-        high = (right + tied + up) / max(pairs + up, LEAST_ROWS)
-        return single(estimate.won / estimate.comparable, low, high)
-
-    def _estimate(self, totals: Floats) -> PairCounts:
-        """Return the pairs that count for the value.
-
-        Where time bins cut a range, two events in one bin are a pair, ordered correctly half of the
-        time and, as order matters less the closer times are, a sixth of the excess between
-        neighbouring bins more; and half of the pairs of an event and a censored row count.
-        Otherwise rows in one bin have the same time.
-        """
-        censored, events, rows = self._counts(totals)
-        right, tied, pairs = self._ordered(events, rows)
-        later, earlier = sums_after(rows, 0), sums_before(events, 0)
-        is_smooth = self.axes[0].is_smooth
-        share = 0.5 if is_smooth else 1.0
-        event_number = events.sum(axis=1, keepdims=True)
-        censored_number = censored.sum(axis=1, keepdims=True)
-        # Censored rows of the same time bin that an event is ordered correctly with.
-        lower = sums_before(censored, 1) + censored / 2
-        won = right + tied / 2 + share * float((events * lower).sum())
-        comparable = pairs + share * float((event_number * censored_number).sum())
-        as_later = sums_after(earlier, 1) + earlier / 2
-        won_by_event = as_later + sums_before(later, 1) + later / 2 + share * lower
-        won_by_censored = as_later + share * (sums_after(events, 1) + events / 2)
-        earlier_number = earlier.sum(axis=1, keepdims=True)
-        by_event = earlier_number + later.sum(axis=1, keepdims=True) + share * censored_number
-        by_censored = earlier_number + share * event_number
-        if is_smooth:
-            signs = sums_before(events, 1) - sums_after(events, 1)
-            none = np.zeros((1, signs.shape[1]))
-            following, preceding = np.vstack([signs[1:], none]), np.vstack([none, signs[:-1]])
-            both_events = float((event_number * (event_number - 1)).sum()) / 2
-            won = won + both_events / 2 + float((events * following).sum()) / 12
-            comparable += both_events
-            won_by_event = won_by_event + (event_number - 0.5) / 2 + (following - preceding) / 12
-            by_event = by_event + event_number - 0.5
-        by_comparable = np.stack([by_censored + 0 * events, by_event + 0 * events])
-        by_won = np.stack([won_by_censored, won_by_event])
-        return PairCounts(won, comparable, by_won.ravel(), by_comparable.ravel())
-
-    def gradient(self, totals: Floats) -> Floats | None:
-        """Return the derivative of a quadratic form over another."""
-        won, comparable, by_won, by_comparable = self._estimate(totals)
-        if comparable < 0.5:
-            return None
-        return (by_won - won / comparable * by_comparable) / comparable
-
-
-class TimeBins(GroupCounts):
-    """The sums: counts in group × time bin.
-
-    Groups are censored rows and events, of each class if there are classes.
-    """
-
-    def prepare(self) -> None:
-        super().prepare()
-        axis = self.axes[0]
-        edges = np.array(axis.edges or (axis.high,))
-        # How many bins are used one by one; with noise only the sum of all later ones is.
-        self.clear = axis.bins
-        # The times at which a curve is shown.
-        shown = np.linspace(0, len(edges) - 1, min(MOST_TIMES, len(edges))).astype(int)
-        self.times = edges[np.unique(shown)]
-
-    def group(self, x: Floats) -> Integers:
-        group = x[:, 1].astype(np.int64)
-        return group + 2 * (x[:, 2] < 0) if self.has_classes else group
-
-    def with_noise(self, totals: Floats, noise: float) -> Sketch:
-        """Find the bins at whose end the rows at risk, of each class, are more than noise."""
-        made = copy(self)
-        leaving = totals.reshape(-1, 2, self.axes[0].bins).sum(axis=1)
-        left = np.arange(self.axes[0].bins)[::-1]
-        least = CLEAR * np.sqrt(2 * noise * left)
-        is_clear = (sums_after(leaving) > least).all(axis=0) & (left > 0)
-        made.noise, made.clear = noise, int(np.cumprod(is_clear).sum())
-        made.times = self.times[self.times <= self.axes[0].bounds[made.clear]]
-        return made
-
-    def counts(self, totals: Floats) -> Floats:
-        """Return the counts of each group: groups × bins, with bins that are not clear as one."""
-        counts = self.table(totals)
-        return np.column_stack([counts[:, : self.clear], counts[:, self.clear :].sum(axis=1)])
-
-    def with_merged_bins(self, starts: Sequence[int]) -> Sketch:
-        """Keep the times of a curve, which are those of all edges."""
-        made = super().with_merged_bins(starts)
-        assert isinstance(made, TimeBins)
-        made.times = self.times
-        return made
 
 
 @sketch("kaplan-meier")
@@ -182,6 +29,7 @@ class KaplanMeier(TimeBins):
     of time bins.
     """
 
+    sums = "event times"
     roles = ("time", "event")
     shows_bins = True
     trend = -1
@@ -192,9 +40,18 @@ class KaplanMeier(TimeBins):
         if self.options["times"] is not None:
             self.times = numbers_of("times", self.options["times"])
 
+    @classmethod
+    def cuts(cls, options: Options) -> Mapping[str, Floats]:
+        times = options.get("times")
+        return {} if times is None else {"time": numbers_of("times", times)}
+
     @property
     def points(self) -> Options:
         return {"times": self.times}
+
+    @property
+    def kept_edges(self) -> Floats:
+        return np.zeros(0) if self.options["times"] is None else self.times
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins; in a bin, events can come first or last."""
@@ -202,21 +59,50 @@ class KaplanMeier(TimeBins):
         labels = tuple(f"before {time:g}" for time in self.times)
         if totals.sum() < 0.5:
             return undefined(labels)
-        at_risk = sums_after(censored + events) + censored + events
-        curves = []
-        for leaving in (0.5, 1.0, 0.0):  # the share of censored rows that leave before events
-            risk = np.maximum(at_risk - leaving * censored, np.maximum(events, LEAST_ROWS))
-            curves.append(np.concatenate([[1.0], np.cumprod((risk - events) / risk)]))
-        value, low, high = curves
-        ends, edges = self.axes[0].bounds, self.axes[0].edges
-        # The last end of a bin that is not after the time, and the first one that is not before it.
+        value, low, high = product_limits(events, censored)
+        left, right = self.around()
+        return Result(self.between(value), low[right], high[left], labels=labels, at=self.times)
+
+    def around(self) -> tuple[Integers, Integers]:
+        """Return the last end of a bin not after each time, and the first one not before it."""
+        edges = self.axes[0].edges
         left = np.searchsorted(edges, self.times, side="right")
         right = np.searchsorted(edges, self.times, side="left") + 1
-        right = np.where(np.isin(self.times, edges), left, right)
+        return left, np.where(np.isin(self.times, edges), left, right)
+
+    def between(self, curve: Floats) -> Floats:
+        """Return a curve at the times, from its values at the ends of bins."""
+        ends = self.axes[0].bounds
+        left, right = self.around()
         width = ends[np.maximum(right, left + 1)] - ends[left]
         share = np.where(right > left, (self.times - ends[left]) / width, 0)
-        middle = value[left] + share * (value[right] - value[left])
-        return Result(middle, low[right], high[left], labels=labels)
+        return np.asarray(curve[left] + share * (curve[right] - curve[left]))
+
+    def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
+        """Return Greenwood's standard errors, and the rows at risk."""
+        censored, events = self.counts(totals)
+        left = np.append(sums_after(censored + events) + censored + events, 0.0)
+        risk = np.maximum(left[:-1] - censored / 2, np.maximum(events, LEAST_ROWS))
+        terms = events / (risk * np.maximum(risk - events, LEAST_ROWS))
+        variance = self.between(np.append(0.0, np.cumsum(terms)))
+        return values * np.sqrt(np.maximum(variance, 0.0)), np.maximum(self.between(left), 1.0)
+
+
+@sketch("numbers-at-risk")
+class NumbersAtRisk(KaplanMeier):
+    """Rows at risk: those without an event, and not censored, before a time."""
+
+    def result(self, totals: Floats, rounding: float = 0.0) -> Result:
+        """Count the rows of all later bins; between two edges the number falls evenly."""
+        leaving = self.counts(totals).sum(axis=0)
+        there = np.append(sums_after(leaving) + leaving, 0.0)
+        left, right = self.around()
+        labels = tuple(f"at {time:g}" for time in self.times)
+        return Result(self.between(there), there[right], there[left], labels=labels, at=self.times)
+
+    def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
+        """Return none: rows are counted."""
+        return None
 
 
 @sketch("log-rank")

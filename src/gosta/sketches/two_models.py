@@ -18,7 +18,7 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import Counts
 from gosta.sketches.definition import Features, Result, Sketch, single, sketch, undefined
 from gosta.sketches.ranking import Auc
-from gosta.sketches.survival import ConcordanceIndex
+from gosta.sketches.survival_scores import ConcordanceIndex
 from gosta.statistics import encode
 
 LEAST_ROWS = 1e-9  # a divisor in place of a number of rows that is 0
