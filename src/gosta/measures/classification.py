@@ -220,7 +220,7 @@ def precision_area(
     false = before[1] + steps * negative
     rows = np.maximum(true + false, ROUNDING)  # more than 0, also in groups without rows
     precision, total = mixed @ (true / rows), positive.sum()
-    value = float(positive @ precision / total)
+    value = min(float(positive @ precision / total), 1.0)  # the sum is rounded
     by_true, by_false = positive * (false / rows**2), -positive * (true / rows**2)
     later = [_sums_after(mixed @ slope) for slope in (by_true, by_false)]
     own = [(mixed * steps[:, 0]) @ slope for slope in (by_true, by_false)]
@@ -267,7 +267,7 @@ def partial_area(counts: Floats, max_fpr: float) -> Area:
     gain = inside * (middle - end)
     unit = standardised(1.0, max_fpr) - standardised(0.0, max_fpr)
     return Area(
-        standardised(area, max_fpr),
+        min(standardised(area, max_fpr), 1.0),  # the sum is rounded
         unit * (beaten - area) / positives,
         unit * (gain - (area - max_fpr * end)) / negatives,
     )

@@ -48,6 +48,7 @@ class AtThresholds(ScoreBins):
         share = np.clip((self.at - left) / (right - left), 0, 1)
         most, beyond = reached[:, place], reached[:, place + 1]
         is_edge = (place > 0) & (self.at == left)
+        is_edge |= self.ratio.by_odds & (self.at <= 0)  # no risk is less
         return (
             np.where(is_edge, most, beyond),
             most + np.where(is_edge, 0.0, share) * (beyond - most),
