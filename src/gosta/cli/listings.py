@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import shlex
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from gosta.cli import options
-from gosta.errors import InputError
+from gosta.errors import InputError, shorten
 from gosta.views import terminal
 
+if TYPE_CHECKING:
+    from gosta.datasets.roles import Roles
+
 Json = Annotated[bool, "Print JSON.", "--json"]
+
+
+FIRST = ("auc", "concordance-index")  # of what fits
+NAMES_IN_A_LINE = 70  # characters of names
 
 
 def statistics(
@@ -65,39 +73,66 @@ def _explain_statistic(record: Mapping[str, Any]) -> str:
 
 
 def _show_fitting(source: str, rows: options.Rows, as_json: bool) -> None:
-    """Print which statistics fit a file, and the command that computes each."""
-    from gosta.analysis.fitting import fitting
+    """Print what the columns of a file could be, and commands that compute all that fits them."""
+    from gosta.analysis.fitting import fitting, roles_of
 
-    found = fitting(rows.select(rows.load(source)))
-    reading = [word for name, value in rows.reading().items() for word in (f"--{name}", value)]
-    reading += ["--n", str(rows.n)] if rows.n is not None else []
-    reading += ["--path", str(rows.path)] if rows.path is not None else []
-    commands = [
-        shlex.join(["gosta", "exact", source, "-s", one.name, *one.arguments, *reading])
-        for one in found
-    ]
+    data = rows.select(rows.load(source))
+    if rows.weights is not None:
+        data = data.with_weights(rows.weights)
+    found, reading = fitting(data), rows.reading_words()
     if as_json:
         records = [
             {
                 "name": one.name,
                 "summary": one.summary,
-                "command": None if one.reason else command,
+                "group": one.group or None,
+                "command": None
+                if one.reason
+                else shlex.join(["gosta", "exact", source, "-s", one.name, *one.arguments, *reading]),
                 "reason": one.reason,
             }
-            for one, command in zip(found, commands, strict=True)
+            for one in found
         ]
         print(json.dumps(records, indent=2))
         return
-    entries = [
-        (one.name, f"{one.summary}\n  {command}")
-        for one, command in zip(found, commands, strict=True)
-        if not one.reason
-    ]
-    for name, text in entries:
-        print(*(terminal.printable(line) for line in f"{name}: {text}".split("\n")), sep="\n")
-    others = [(one.name, one.reason) for one in found if one.reason]
+    fits = sorted((one for one in found if not one.reason), key=lambda one: one.name not in FIRST)
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one in fits:
+        if one.is_of_roles or not any(other.is_of_roles for other in fits):
+            groups.setdefault((one.group, one.arguments), []).append(one.name)
+    print(terminal.definitions(_proposed(roles_of(data)), indent=0, wrap=True))
+    for (group, arguments), names in groups.items():
+        command = shlex.join(["gosta", "exact", source, *arguments, *reading])
+        lines = [terminal.printable(f"  {command}"), *_listed(names, "-s ", ",")]
+        print(f"{group}:", " \\\n".join(lines), sep="\n")
+    shown = [name for names in groups.values() for name in names]
+    others = [one.name for one in fits if one.name not in shown]
     if others:
-        print("Others do not fit:", terminal.definitions(others, wrap=True), sep="\n")
+        print(f"other columns: {shorten(others, 4)}")
+    count = len(found) - len(fits)
+    print(f"{count} do not fit; --json gives the reasons, and a command for each that does.")
+
+
+def _listed(names: Sequence[str], before: str, between: str) -> list[str]:
+    """Return names in lines."""
+    lines = textwrap.wrap(" ".join(names), NAMES_IN_A_LINE, break_on_hyphens=False)
+    return [f"    {before}{line.replace(' ', between)}" for line in lines]
+
+
+def _proposed(roles: Roles) -> list[tuple[str, str]]:
+    """Return what columns could be, in words."""
+    groups = [name for name in roles.classes if name not in (*roles.binary[:1], *roles.events[:1])]
+    has_outcome = roles.binary or (roles.times and roles.events)
+    entries = {
+        "score": shorten(roles.models or roles.scores[:1], 4) if has_outcome else "",
+        "outcome": shorten(roles.binary[:1]),
+        "time": shorten(roles.times[:1]),
+        "event": shorten(roles.events[:1] if roles.times else []),
+        "groups": shorten(groups, 8),
+        "not used": shorten([f"{name} (identifies rows)" for name in roles.identifiers], 4),
+        "dates": shorten(roles.dates, 4),
+    }
+    return [(name, text) for name, text in entries.items() if text]
 
 
 def protocols(as_json: Json = False) -> None:

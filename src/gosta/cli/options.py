@@ -192,6 +192,16 @@ class Rows:
         """Return how a file is to be read, where that is not the default."""
         return Reading(*(getattr(self, one.name) for one in fields(Reading))).settings()
 
+    def reading_words(self) -> list[str]:
+        """Return the words of a command that say which rows are read, and how."""
+        words = []
+        for name in ("weights", "n", "path", *(one.name for one in fields(Reading))):
+            value = getattr(self, name)
+            given = value if isinstance(value, list) else [value]
+            if value != getattr(type(self), name):
+                words += [w for one in given for w in (f"--{name.replace('_', '-')}", str(one))]
+        return words
+
     def select(self, data: Data) -> Data:
         """Select the columns.
 

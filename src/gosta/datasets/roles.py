@@ -86,7 +86,8 @@ class Roles:
     """The columns that could play each role, the likeliest first."""
 
     numbers: list[str]  # of many values, not identifiers
-    scores: list[str]
+    scores: list[str]  # those called so first
+    models: list[str]  # scores that are called so, or were named by the user
     binary: list[str]  # of two classes
     classes: list[str]  # of two to ten
     times: list[str]
@@ -178,9 +179,11 @@ def guess_roles(data: Data, names: Sequence[str]) -> Roles:
         c for c in identifiers if c.numbers is not None and not c.is_called("identifier")
     ]
     numbers = [c for c in many if c not in few] or many
-    times = _by_name([c for c in numbers if c.is_called("time") and c.numbers.min() >= 0], "time")
+    times = [c for c in numbers if c.is_called("time") and c.numbers.min() >= 0]
+    times.sort(key=lambda c: c.name != data.time)
     scores = [c for c in numbers if c not in times] or numbers
-    scores.sort(key=lambda c: (c.name != data.score, not c.is_called("score"), not c.is_share))
+    given = [name for name in (data.score, *data.scores) if name is not None]
+    scores.sort(key=lambda c: (c.name not in given, not c.is_called("score"), not c.is_share))
     # Of columns that say nothing about themselves, the last one is the outcome.
     last_first = few[::-1]
     classes = sorted(
@@ -188,13 +191,11 @@ def guess_roles(data: Data, names: Sequence[str]) -> Roles:
         key=lambda c: (c.name != data.label, not c.is_called("outcome"), c.is_called("group")),
     )
     binary = [column for column in classes if column.distinct == 2]
-    events = _by_name([column for column in few if column.is_event], "event")
-    parts = numbers, scores, binary, classes, times, events, identifiers, dates
+    events = [column for column in few if column.is_event]
+    events.sort(key=lambda c: (c.name != data.event, not c.is_called("event")))
+    models = [column for column in scores if column.name in given or column.is_called("score")]
+    parts = numbers, scores, models, binary, classes, times, events, identifiers, dates
     return Roles(*([column.name for column in part] for part in parts))
-
-
-def _by_name(columns: list[_Column], role: str) -> list[_Column]:
-    return sorted(columns, key=lambda column: not column.is_called(role))
 
 
 def _distinct(data: Data, name: str) -> int:

@@ -88,6 +88,7 @@ def risk(data: Data, positive: Any = None) -> Floats:
 
     The risk is the score column, or the only feature.
     """
+    data.require_one_score()
     has_score = data.score is not None and not data.has_selected_columns
     names = [data.score] if has_score and data.score is not None else list(data.features)
     if len(names) != 1:
@@ -110,7 +111,7 @@ def two_scores(data: Data, positive: Any = None) -> Floats:
 
 def two_risks(data: Data, positive: Any = None) -> Floats:
     """Encode a row as two predicted risks, from 0 to 1, and its class, +1 or −1."""
-    names = data.features if data.has_selected_columns else ("first", "second")
+    names = data.features if data.has_selected_columns else data.scores or ("first", "second")
     return _with_risks(two_scores(data, positive), names, 0)
 
 
