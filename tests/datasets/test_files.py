@@ -324,18 +324,19 @@ def test_statistics_that_fit_a_file(run: Any, tmp_path: Path) -> None:
     found = json.loads(run("statistics", "--for", path, "--sep", ";", "--json")[1])
     commands = {one["name"]: one["command"] for one in found}
     file = f"gosta exact '{path}' -s"
-    assert commands["auc"] == f"{file} auc --score risk --label arm --positive case --sep ';'"
+    assert commands["auc"] == f"{file} auc --score risk --label event --sep ';'"
     assert (
         commands["roc-curve"]
-        == f"{file} roc-curve --score risk --label arm --positive case --sep ';'"
+        == f"{file} roc-curve --score risk --label event --sep ';'"
     )
     assert commands["variance"] == f"{file} variance --columns age --drop-missing --sep ';'"
     assert commands["gini-index"] == f"{file} gini-index --columns age --drop-missing --sep ';'"
     assert (
         commands["concordance-index"]
-        == f"{file} concordance-index --columns days,event,risk --sep ';'"
+        == f"{file} concordance-index --score risk --time days --event event --sep ';'"
     )
-    assert commands["log-rank"] == f"{file} log-rank --columns days,event --label arm --sep ';'"
+    log_rank = f"{file} log-rank --label arm --time days --event event --positive case --sep ';'"
+    assert commands["log-rank"] == log_rank
     assert not [one for one in found if bool(one["command"]) == bool(one["reason"])]
     for one in found:
         if one["name"] in (
@@ -349,8 +350,13 @@ def test_statistics_that_fit_a_file(run: Any, tmp_path: Path) -> None:
             code, _, error = run(*shlex.split(one["command"])[1:])
             assert (code, error) == (0, ""), one["command"]
     shown = run("statistics", "--for", path, "--sep", ";")[1]
-    assert "Others do not fit:" in shown
-    assert "multiclass-auc  needs three classes" in shown
+    assert shown.startswith("score     risk\noutcome   event\ntime      days\nevent     event\n")
+    assert "not used  patient id" in shown
+    assert len(shown.splitlines()) <= 32
+    assert max(len(line) for line in shown.splitlines() if str(path) not in line) <= 80
+    reasons = {one["name"]: one["reason"] for one in found}
+    assert reasons["multiclass-auc"].startswith("needs three classes")
+    assert reasons["auc-difference"].startswith("needs two scores, known by their names")
     assert "name it with --for" in run("statistics", "--label", "arm")[2]
 
 

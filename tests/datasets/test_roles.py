@@ -160,3 +160,33 @@ def test_columns_that_could_play_a_role_are_those_of_its_type() -> None:
     assert could_play(data, "time") == ["days"]
     assert could_play(data, "event") == ["dead"]
     assert could_play(data, "score")[0] == "risk"
+
+
+def test_events_have_names_in_several_languages() -> None:
+    data = patients()
+    expected = gosta.exact(data, "concordance-index", time="days", event="dead", score="risk")
+    for yes, no in (("ja", "nein"), ("verstorben", "lebt"), ("Dead", "alive"), ("oui", "non")):
+        named = {**data, "dead": np.where(np.array(data["dead"]) == 1, yes, no)}
+        found = gosta.exact(
+            named, "concordance-index", interval=0.95, time="days", event="dead", score="risk"
+        )
+        assert found.value == expected
+        assert f"event: {yes}, as 1" in found.text()
+        assert guess(named).events == ["dead"]
+        released = gosta.private.release(
+            [named, named],
+            "concordance-index",
+            ranges={"days": (0, 1000), "risk": (0, 1)},
+            time="days",
+            event="dead",
+            score="risk",
+        )
+        assert released.bracket[0] <= released.value <= released.bracket[1]
+    with pytest.raises(gosta.DataError, match="'perhaps' in row 1 where a number is needed"):
+        gosta.exact(
+            {**data, "dead": np.array(["perhaps", *["no"] * (N - 1)])},
+            "concordance-index",
+            time="days",
+            event="dead",
+            score="risk",
+        )

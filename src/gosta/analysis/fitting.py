@@ -90,8 +90,10 @@ def fitting(data: Data) -> list[Fit]:
 
 
 def _fit(data: Data, name: str, statistic: Any, roles: Roles) -> Fit:
-    needs, choose = COLUMNS_BY_ENCODER.get(statistic.encode.__name__, ("", _in_roles))
-    reason = needs and f"needs {needs}"
+    needs, choose = COLUMNS_BY_ENCODER.get(
+        statistic.encode.__name__, ("a score and a column of two classes", _in_roles)
+    )
+    reason = ""
     for choice in choose(roles):
         for drop in (False, True):
             try:
@@ -107,8 +109,7 @@ def _fit(data: Data, name: str, statistic: Any, roles: Roles) -> Fit:
             return Fit(name, statistic.summary, choice.group, words, "")
     if len(data) < 2:
         reason = "needs two rows; the data has one"
-    words = "two scores, by their names" if len(roles.models) < 2 else "a score and two classes"
-    return Fit(name, statistic.summary, "", (), reason or f"needs {words}")
+    return Fit(name, statistic.summary, "", (), reason or f"needs {needs}")
 
 
 def _check_fit(data: Data, name: str) -> None:
@@ -143,6 +144,14 @@ def _in_roles(roles: Roles) -> list[Choice]:
         if len(scores) == 2:
             found.append(Choice("times and two scores", (), None, scores, time, event))
     return found
+
+
+def _of_two_scores(roles: Roles) -> list[Choice]:
+    return [choice for choice in _in_roles(roles) if len(choice.scores) == 2]
+
+
+def _of_times(roles: Roles) -> list[Choice]:
+    return [choice for choice in _in_roles(roles) if choice.time is not None]
 
 
 def _one_number(roles: Roles) -> list[Choice]:
@@ -189,5 +198,16 @@ COLUMNS_BY_ENCODER: dict[str, tuple[str, Callable[[Roles], list[Choice]]]] = {
         ("two_samples", "scaled_samples"), ("numbers and a column of two classes", _samples)
     ),
     "clustered": ("numbers and a column of classes", _clusters),
+    **dict.fromkeys(
+        ("two_scores", "two_risks", "survival_of_two"),
+        ("two scores, known by their names or named (--score a,b)", _of_two_scores),
+    ),
+    **dict.fromkeys(
+        (
+            *("survival", "weighted_survival", "survival_risk", "survival_risks"),
+            *("event_times", "grouped_event_times"),
+        ),
+        ("a time, and whether the event was seen then (--time, --event)", _of_times),
+    ),
     "described": ("columns", _all_numbers),
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gosta.cli import options
-from gosta.errors import InputError, shorten
+from gosta.errors import DataError, InputError, shorten
 from gosta.views import terminal
 
 if TYPE_CHECKING:
@@ -108,8 +108,10 @@ def _show_fitting(source: str, rows: options.Rows, as_json: bool) -> None:
     shown = [name for names in groups.values() for name in names]
     others = [one.name for one in fits if one.name not in shown]
     if others:
-        print(f"other columns: {shorten(others, 4)}")
+        print(f"other columns: {shorten(others, 3)}")
     count = len(found) - len(fits)
+    if not fits:
+        raise DataError(f"{data.name} fits no statistic: {found[0].reason}")
     print(f"{count} do not fit; --json gives the reasons, and a command for each that does.")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
+from math import nan
 
 POSITIVE = (
     # English
@@ -47,6 +49,17 @@ def is_known_pair(negative: str, positive: str) -> bool:
 def suggests_positive(negative: str, positive: str) -> bool:
     """Return whether one of two names suggests that the second is the positive class."""
     return _plain(negative) in NEGATIVE.split() or _plain(positive) in POSITIVE.split()
+
+
+def event_flags(values: Sequence[object]) -> list[float] | None:
+    """Return 1 and 0 for names of what happened and what did not; None if others are among them.
+
+    >>> event_flags(["ja", "nein", None]), event_flags(["ja", "perhaps"])
+    ([1.0, 0.0, nan], None)
+    """
+    flags = {None: nan, **dict.fromkeys(NEGATIVE.split(), 0.0), **dict.fromkeys(POSITIVE.split(), 1.0)}
+    keys = [None if value is None or value != value else _plain(str(value)) for value in values]
+    return [flags[key] for key in keys] if set(keys) <= set(flags) else None
 
 
 def _plain(name: str) -> str:

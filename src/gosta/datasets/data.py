@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gosta.datasets import cells
-from gosta.datasets.class_names import is_known_pair
+from gosta.datasets.class_names import event_flags, is_known_pair
 from gosta.datasets.columns import Columns, as_column, match_key, value_text
 from gosta.datasets.roles import could_play, declared_roles, fill_roles
 from gosta.errors import DataError, InputError, shorten, unknown
@@ -354,7 +354,7 @@ class Data:
         return out
 
     def _floats(self, name: str) -> Floats:
-        column = self.columns[name]
+        column = self._in_numbers(name)
         if column.dtype.kind in "biuf":
             values = column.astype(np.float64)
             large = np.abs(values) >= cells.EXACT_INTEGERS
@@ -379,6 +379,18 @@ class Data:
                 )
             values[bad] = np.nan
         return values
+
+    def _in_numbers(self, name: str) -> NDArray[Any]:
+        """Return a column; the names of events, such as yes and no, as 1 and 0."""
+        column = self.columns[name]
+        if name != (self.event or "event") or column.dtype.kind not in "OU":
+            return column
+        flags = event_flags(column.tolist())
+        if flags is None:
+            return column
+        seen = {value_text(value) for value, flag in zip(column, flags, strict=True) if flag == 1}
+        self.note_assumption(event=", ".join(sorted(seen)))
+        return np.array(flags)
 
     def check_row_count(self, rows: int) -> None:
         """Raise an error for too few complete rows."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gosta.datasets.class_names import event_flags
 from gosta.errors import GostaError
 from gosta.runtime.arrays import Floats
 
@@ -106,6 +107,9 @@ class _Column:
         )
         self.distinct = _distinct(data, name)
         self.numbers = _numbers(data, name)
+        present = [one for one in data.columns[name].tolist() if one is not None and one == one]
+        numbers = self.numbers
+        self.flags = event_flags(present) if numbers is None else numbers.tolist()
 
     def is_called(self, role: str) -> bool:
         """Return whether the name has a word of a role."""
@@ -145,7 +149,7 @@ class _Column:
 
     @property
     def is_event(self) -> bool:
-        return self.numbers is not None and set(self.numbers.tolist()) == {0.0, 1.0}
+        return self.flags is not None and set(self.flags) == {0.0, 1.0}
 
     @property
     def is_share(self) -> bool:

@@ -227,7 +227,9 @@ def release(
         raise InputError("sites is empty: give the rows of at least one site")
     rows = {}
     for name, site in named.items():
-        data = replace(datasets.load(site), drop_missing=drop_missing, is_partial=True)
+        data = replace(
+            datasets.load(site).select(event=event), drop_missing=drop_missing, is_partial=True
+        )
         rows[name] = layout.encode(data)
     random = os.urandom if seed is None else np.random.default_rng(seed).bytes
     return release_rows(layout, rows, settings, interval, policy, random)

@@ -155,6 +155,8 @@ def text(assumed: Mapping[str, Any], has_selected_columns: bool = False) -> list
         lines.append(
             f"positive class: {assumed['positive']}, against {others} (--positive names another)"
         )
+    if assumed.get("event"):
+        lines.append(f"event: {assumed['event']}, as 1")
     if "score" in assumed:
         lines.append(
             "score: x · (mean of positive rows − mean of the others), from several columns"
@@ -163,6 +165,7 @@ def text(assumed: Mapping[str, Any], has_selected_columns: bool = False) -> list
         "positive",
         "negative",
         "positive_was_given",
+        "event",
         "score",
         "columns_left_out",
         "rows_dropped",

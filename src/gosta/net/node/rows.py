@@ -111,7 +111,7 @@ def read_table(task: Task, path: Path, form: Format = DEFAULT) -> Data:
 
 def in_roles(table: Data, task: Task) -> Data:
     """Return a table with a task's classes, and without incomplete rows if the task says so."""
-    chosen = table.select(drop_missing=task.drop_missing)
+    chosen = table.select(drop_missing=task.drop_missing, event=task.event)
     return dataclasses.replace(chosen, declared_classes=task.classes, is_partial=True)
 
 
