@@ -54,7 +54,8 @@ SUGGESTED = {  # slips of the keyboard, and words of what is meant
     "correlation": "spearman-rho",
     "pearson": "kendall-tau",
     "t-test": "mann-whitney",
-    "hazard-ratio": "log-rank",
+    "hazard": "log-rank",
+    "calibration": "calibration-slope",
     "gini": "gini-mean-difference",
     "compare-models": "auc-difference",
 }

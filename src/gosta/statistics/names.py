@@ -30,16 +30,16 @@ OTHER_NAMES = {
     "f1-score": "f1 f-score",
     "net-benefit": "dca decision-curve",
     "net-benefit-of-all": "treat-all",
-    "brier-score": "brier (calibration accuracy)",
+    "brier-score": "brier (accuracy)",
     "scaled-brier-score": "brier-skill-score bss",
     "brier-parts": "brier-decomposition murphy-decomposition",
     "log-loss": "logloss cross-entropy",
-    "observed-expected-ratio": "oe o-e oe-ratio (calibration)",
+    "observed-expected-ratio": "oe o-e oe-ratio",
     "calibration-in-the-large": "citl",
     "calibration-curve": "calibration-plot reliability-diagram",
     "smooth-calibration-curve": "loess-calibration",
     "calibration-error": "ici e50 e90 emax ece",
-    "hosmer-lemeshow": "hl (calibration)",
+    "hosmer-lemeshow": "hl",
     "kaplan-meier": "km survival-curve (hazard)",
     "numbers-at-risk": "at-risk",
     "concordance-index": "cindex c-index harrell harrells-c concordance (discrimination survival)",
@@ -133,13 +133,13 @@ def _alike(name: str, known: Collection[str], least: float) -> list[str]:
 def _of_same_words(name: str, known: Collection[str]) -> list[str]:
     """Return the names that share words with a text, of which rare ones count more."""
     texts = {
-        one: (_words(one), _words(OTHER_NAMES.get(one, "")), _words(SUMMARIES.get(one, "")))
+        one: (_words(f"{one} {OTHER_NAMES.get(one, '')}"), _words(SUMMARIES.get(one, "")))
         for one in known
     }
     scores = dict.fromkeys(texts, 0.0)
     for word in _words(name):
         hits = {
-            one: next((3 - k for k, part in enumerate(parts) if _holds(part, word)), 0)
+            one: next((2 - k for k, part in enumerate(parts) if _holds(part, word)), 0)
             for one, parts in texts.items()
         }
         found = sum(hit > 0 for hit in hits.values())
