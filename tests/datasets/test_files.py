@@ -325,10 +325,7 @@ def test_statistics_that_fit_a_file(run: Any, tmp_path: Path) -> None:
     commands = {one["name"]: one["command"] for one in found}
     file = f"gosta exact '{path}' -s"
     assert commands["auc"] == f"{file} auc --score risk --label event --sep ';'"
-    assert (
-        commands["roc-curve"]
-        == f"{file} roc-curve --score risk --label event --sep ';'"
-    )
+    assert commands["roc-curve"] == f"{file} roc-curve --score risk --label event --sep ';'"
     assert commands["variance"] == f"{file} variance --columns age --drop-missing --sep ';'"
     assert commands["gini-index"] == f"{file} gini-index --columns age --drop-missing --sep ';'"
     assert (

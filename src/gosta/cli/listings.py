@@ -88,7 +88,9 @@ def _show_fitting(source: str, rows: options.Rows, as_json: bool) -> None:
                 "group": one.group or None,
                 "command": None
                 if one.reason
-                else shlex.join(["gosta", "exact", source, "-s", one.name, *one.arguments, *reading]),
+                else shlex.join(
+                    ["gosta", "exact", source, "-s", one.name, *one.arguments, *reading]
+                ),
                 "reason": one.reason,
             }
             for one in found
