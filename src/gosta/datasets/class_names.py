@@ -57,11 +57,9 @@ def event_flags(values: Sequence[object]) -> list[float] | None:
     >>> event_flags(["ja", "nein", None]), event_flags(["ja", "perhaps"])
     ([1.0, 0.0, nan], None)
     """
-    flags = {
-        None: nan,
-        **dict.fromkeys(NEGATIVE.split(), 0.0),
-        **dict.fromkeys(POSITIVE.split(), 1.0),
-    }
+    flags: dict[str | None, float] = {None: nan}
+    flags.update(dict.fromkeys(NEGATIVE.split(), 0.0))
+    flags.update(dict.fromkeys(POSITIVE.split(), 1.0))
     keys = [None if value is None or value != value else _plain(str(value)) for value in values]
     return [flags[key] for key in keys] if set(keys) <= set(flags) else None
 
