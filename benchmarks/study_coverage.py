@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import common
 import numpy as np
+from scipy.stats import norm, qmc
 
 import gosta
 from gosta.errors import GostaError
@@ -29,6 +30,8 @@ SIZES = (100, 400, 2000)
 # Intervals of samples of 400 rows and more must cover as often, but in cases that say why not.
 LEAST = 0.92
 GRID = 20_001
+PAIR_GRID = 2**17  # points of two numbers that are spread evenly
+SURVIVAL_GRID = 2**14  # points of four such numbers
 Columns = dict[str, Floats]
 Options = Mapping[str, Any]
 
@@ -74,7 +77,55 @@ def predicted_risks(mean: float, spread: float) -> Population:
     return Population(title, grid, sample, roles, {"bins": 64, "ranges": {"risk": (0.0, 1.0)}})
 
 
+def two_risks(mean: float, spread: float, correlation: float) -> Population:
+    """Return rows whose outcomes have the first of two predicted risks, of correlated logits."""
+
+    def risks_of(first: Floats, other: Floats) -> Columns:
+        second = correlation * first + np.sqrt(1 - correlation**2) * other
+        pair = {"new": first, "old": second}
+        return {name: 1 / (1 + np.exp(-(mean + spread * z))) for name, z in pair.items()}
+
+    def sample(rng: np.random.Generator, n: int) -> Columns:
+        risks = risks_of(*rng.normal(size=(2, n)))
+        return {**risks, "ill": (rng.random(n) < risks["new"]).astype(np.float64)}
+
+    points = norm.ppf(qmc.Sobol(2, seed=1).random(PAIR_GRID)).T
+    risks = risks_of(*points)
+    grid = {name: np.tile(risk, 2) for name, risk in risks.items()} | {
+        "ill": np.repeat([1.0, 0.0], PAIR_GRID),
+        "weight": np.concatenate([risks["new"], 1 - risks["new"]]),
+    }
+    roles = {"columns": ["new", "old"], "label": "ill"}
+    title = f"two logits of correlation {correlation:g}, mean {mean:g}, deviation {spread:g}"
+    ranges = dict.fromkeys(risks, (0.0, 1.0))
+    return Population(title, grid, sample, roles, {"bins": 64, "ranges": ranges})
+
+
+def two_survival_scores(correlation: float) -> Population:
+    """Return rows with exponential times, of which a third is censored, and two scores."""
+
+    def rows_of(first: Floats, other: Floats, event: Floats, censored: Floats) -> Columns:
+        second = correlation * first + np.sqrt(1 - correlation**2) * other
+        died, left = (-np.log1p(-share) for share in (event, censored))
+        died = died * np.exp(-first)
+        time = np.minimum(died, 2 * left)
+        return {"time": time, "event": 1.0 * (died <= 2 * left), "new": first, "old": second}
+
+    def sample(rng: np.random.Generator, n: int) -> Columns:
+        return rows_of(*rng.normal(size=(2, n)), *rng.random((2, n)))
+
+    points = qmc.Sobol(4, seed=1).random(SURVIVAL_GRID)
+    grid = rows_of(*norm.ppf(points[:, :2]).T, *points[:, 2:].T)
+    grid["weight"] = np.ones(SURVIVAL_GRID)
+    roles = {"columns": ["time", "event", "new", "old"]}
+    ranges = {"time": (0.0, 4.0), "new": (-3.5, 3.5), "old": (-3.5, 3.5)}
+    title = f"two survival scores of correlation {correlation:g}"
+    return Population(title, grid, sample, roles, {"bins": 32, "ranges": ranges})
+
+
 COMMON, RARE = predicted_risks(-0.5, 1.5), predicted_risks(-3.0, 1.2)
+TWO, ALIKE = two_risks(-0.5, 1.5, 0.7), two_risks(-2.0, 1.2, 0.95)
+TWO_SURVIVAL = two_survival_scores(0.7)
 AT = {"thresholds": (0.2, 0.4, 0.6)}
 CASES = [
     Case("auc", COMMON),
@@ -95,6 +146,15 @@ CASES = [
     Case("net-benefit", COMMON, AT),
     Case("net-benefit", RARE, {"thresholds": (0.02, 0.05, 0.1)}),
     Case("net-benefit-of-all", COMMON, AT),
+    Case("auc-difference", TWO),
+    Case("auc-difference", ALIKE),
+    Case("brier-difference", TWO),
+    Case("brier-difference", ALIKE),
+    Case("integrated-discrimination", TWO),
+    Case("integrated-discrimination", ALIKE),
+    Case("net-reclassification", TWO, AT),
+    Case("net-reclassification", ALIKE, {"thresholds": (0.05, 0.1, 0.2)}),
+    Case("concordance-difference", TWO_SURVIVAL),
 ]
 
 

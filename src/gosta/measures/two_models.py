@@ -39,7 +39,9 @@ def integrated_discrimination(x: Floats, weights: Floats) -> Measured:
     gaps, positive = x[:, 0] - x[:, 1], x[:, 2] > 0
     value, influence = _mean_of(gaps, positive, weights)
     less, influence_less = _mean_of(gaps, ~positive, weights)
-    return Measured(np.array([value - less]), (influence - influence_less)[:, None])
+    fewest = class_rows(positive, weights).min(keepdims=True)
+    influence = (influence - influence_less)[:, None]
+    return Measured(np.array([value - less]), influence, trials=fewest)
 
 
 @measure(encode=encode.two_risks, bounds=(-2.0, 2.0), null_value=0.0, caution=CAUTION)
@@ -51,13 +53,19 @@ def net_reclassification(x: Floats, weights: Floats, thresholds: Any = 0.5) -> M
     moves, positive = np.sign(first - second).astype(np.float64), x[:, 2] > 0
     events, by_events = _mean_of(moves, positive, weights)
     others, by_others = _mean_of(-moves, ~positive, weights)
-    rows = np.array([float(((weights > 0) & chosen).sum()) for chosen in (positive, ~positive)])
+    rows = class_rows(positive, weights)
     return Measured(
         np.array([events + others, events, others]),
         np.column_stack([by_events + by_others, by_events, by_others]),
         labels=PARTS,
-        trials=np.append(rows.sum(), rows),
+        trials=np.append(rows.min(), rows),
     )
+
+
+def class_rows(positive: Booleans, weights: Floats) -> Floats:
+    """Return the numbers of positive rows and of others that count."""
+    counted = weights > 0
+    return np.array([(counted & chosen).sum() for chosen in (positive, ~positive)], dtype=float)
 
 
 def squared_gaps(x: Floats) -> Floats:

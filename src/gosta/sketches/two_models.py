@@ -277,6 +277,10 @@ class IntegratedDiscrimination(TwoRisks):
         variances = squares / rows - (sums / rows) ** 2
         return float((4 * variances / np.maximum(rows - 1, 1.0)).sum())
 
+    def degrees(self, totals: Floats, gradient: Floats) -> float:
+        """Return those of the smaller class."""
+        return float(max(self.groups_of(totals).min() - 1, 1.0))
+
 
 @sketch("net-reclassification")
 class NetReclassification(Counts):
@@ -332,4 +336,4 @@ class NetReclassification(Counts):
         rows, (right, wrong) = np.maximum(self.groups_of(totals), 1.0), self.moved(totals)
         shares = (right + wrong) / rows - ((right - wrong) / rows) ** 2
         variances = np.maximum(shares, 0.0) / np.maximum(rows - 1, 1.0)
-        return np.sqrt([variances.sum(), *variances]), np.array([rows.sum(), *rows])
+        return np.sqrt([variances.sum(), *variances]), np.array([rows.min(), *rows])
