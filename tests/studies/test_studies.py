@@ -71,7 +71,10 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
     assert "concordance-index:time+event+other" in titles
     assert "auc-difference:risk+other" in titles
     assert {item.statistic for item in study.summed} <= SKETCHES.keys()
-    assert study.options["kaplan-meier"] == {"times": [1.0, 2.0, 4.0]}
+    assert {1.0, 2.0, 4.0, 9.0} < set(study.options["kaplan-meier"]["times"])
+    assert study.options_of("kaplan-meier") == {}
+    assert study.options_of("sensitivity") == {"thresholds": [0.2, 0.5]}
+    assert len(study.options_of("net-benefit")["thresholds"]) == 19
     assert study.private.ranges == {"risk": (0.0, 1.0), "other": (0.0, 1.0), "time": (0.0, 9.0)}
     assert study.group_names == ("F", "M")
 
@@ -126,7 +129,7 @@ def test_files_in_one_place_give_the_statistics_of_their_complete_rows(folder: P
     assert [group["group"] for group in ours["groups"]] == ["F", "M"]
     assert sum(group["n"] for group in ours["groups"]) == found["rows"]
     curve = values_of(found)["kaplan-meier:time+event"]
-    assert curve["at"] == [1.0, 2.0, 4.0]
+    assert len(curve["at"]) > 100
 
 
 def test_private_sums_give_the_same_file_of_results(folder: Path, tmp_path: Path) -> None:

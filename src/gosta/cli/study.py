@@ -185,7 +185,7 @@ def _release(study: Study) -> list[tuple[str, str]]:
     """Return what a release of a study needs, in words."""
     layout, privacy = study.layout(), study.privacy
     told = layout.describe()
-    only_here = dict.fromkeys(item.title for item in study.items if item not in study.summed)
+    only_here = dict.fromkeys(item.statistic for item in study.items if item not in study.summed)
     cost = "no noise; each site's policy hides small counts"
     if privacy.epsilon is not None:
         delta = f", delta {privacy.delta:g}" if privacy.delta else ""

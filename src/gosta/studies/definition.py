@@ -20,13 +20,15 @@ from gosta.sketches import SKETCHES
 from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import make_layout, option_names
 from gosta.statistics import STATISTICS
-from gosta.studies.questions import NEEDS, OF_RISKS, QUESTIONS, Answer
+from gosta.studies.questions import NEEDS, NO_COLUMNS, OF_RISKS, QUESTIONS, Answer
 
 STUDY_FILE = "study.toml"
 MAX_STUDY_FILE_BYTES = 1 << 20
 FIX_HINT = "fix the line; 'gosta study init' writes such files"
 # Where a decision curve is read: every twentieth, which are edges of 20, 40, 60 or 80 bins.
 DECISION_THRESHOLDS = tuple(k / 20 for k in range(1, 20))
+CURVE = "kaplan-meier"
+CURVE_STEPS = 20  # of a range, at which sums tell a curve: edges of 20 or 40 bins
 DECISIONS = ("net-benefit", "net-benefit-of-all")  # statistics of a decision curve
 
 
@@ -107,7 +109,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             yield self.table
             return
         asked = self.study
-        roles = {"label": asked.label, "time": asked.time, "event": asked.event}
+        roles = {name: getattr(asked, name) for name in ("label", "time", "event", "horizon")}
         if "other" in answer.roles:
             pairs = [(asked.scores[0], asked.scores[1])] if len(asked.scores) == 2 else []
         else:
@@ -115,8 +117,14 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             pairs = [(score, "") for score in scores]
         for pair in pairs:
             given = roles | dict(zip(("score", "other"), pair, strict=True))
+            given["risks"] = self.has_risks(pair[0])
             if all(given.get(role) for role in answer.roles):
-                yield tuple(str(given[role]) for role in answer.roles if role != "label")
+                yield tuple(str(given[role]) for role in answer.roles if role not in NO_COLUMNS)
+
+    def has_risks(self, score: str) -> bool:
+        """Return whether the range of a score is within that of a risk."""
+        ends = self.columns[score].range if score in self.columns else None
+        return ends is not None and 0 <= ends[0] < ends[1] <= 1
 
     @property
     def table(self) -> tuple[str, ...]:
@@ -141,14 +149,17 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         levels = [map(str, self.columns[name].classes) for name in self.study.groups]
         return tuple(", ".join(parts) for parts in product(*levels)) if levels else ()
 
-    def options_of(self, statistic: str) -> dict[str, Any]:
+    def options_of(self, statistic: str, by_sums: bool = False) -> dict[str, Any]:
         """Return the options of a statistic that the study sets."""
         asked = self.study
+        times = asked.times
+        if statistic == CURVE:  # over rows it steps at each event
+            times = self._curve_times() if by_sums else ()
         is_decision = statistic in DECISIONS
         thresholds = asked.decision_thresholds if is_decision else asked.thresholds
         given: dict[str, Any] = {
             "thresholds": list(thresholds),
-            "times": list(asked.times),
+            "times": list(times),
             "horizon": asked.horizon,
             "levels": {
                 name: list(column.classes)
@@ -160,6 +171,13 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         definition = MEASURES.get(statistic) or STATISTICS[statistic]
         known = known | set(definition.options)
         return {name: value for name, value in given.items() if value and name in known}
+
+    def _curve_times(self) -> tuple[float, ...]:
+        """Return the times at which sums tell a curve: those asked, and steps of the range."""
+        ends = self.columns[self.study.time or ""].range
+        low, high = (0.0, 0.0) if ends is None else ends
+        steps = (low + (high - low) * (k / CURVE_STEPS) for k in range(1, CURVE_STEPS + 1))
+        return tuple(sorted({*self.study.times, *(() if ends is None else steps)}))
 
     @property
     def private(self) -> PrivateSettings:
@@ -182,7 +200,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def options(self) -> dict[str, dict[str, Any]]:
         """Return the options of all statistics that private sums have, by statistic."""
         names = dict.fromkeys(item.statistic for item in self.summed)
-        return {name: own for name in names if (own := self.options_of(name))}
+        return {name: own for name in names if (own := self.options_of(name, True))}
 
     def layout(self) -> Layout:
         """Return the layout of the sums of all statistics."""
@@ -276,7 +294,7 @@ def _check_class(name: str, column: Column, needed: str) -> None:
 def _check_risks(study: Study, question: str) -> None:
     for name in study.study.scores:
         ends = study.columns[name].range
-        if ends is not None and not 0 <= ends[0] < ends[1] <= 1:
+        if ends is not None and not study.has_risks(name):
             raise InputError(
                 f"study.questions: {question} needs predicted risks from 0 to 1, and the range of "
                 f"{name} is {ends[0]:g} to {ends[1]:g}; leave the question out, or change the scale"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 TABLE_ONE = "table-one"  # the question whose rows need not be complete
-# What a statistic takes, in the order of its columns. "label" is the outcome, which is no column of
-# a statistic; "columns" are all columns that Table 1 describes; "other" is the second score.
+# What a statistic takes, in the order of its columns: "columns" are all that Table 1 describes,
+# "other" is the second score. No columns of a statistic, but needed for it, are "label", the
+# outcome, "horizon", and "risks": scores from 0 to 1.
 SCORED = ("label", "score")
 SURVIVAL = ("time", "event", "score")
 TWO_SCORES = ("label", "score", "other")
@@ -56,7 +57,7 @@ QUESTIONS: dict[str, tuple[Answer, ...]] = {
         *_answers(("time", "event"), "kaplan-meier", "numbers-at-risk"),
         *_answers(SURVIVAL, "concordance-index", "uno-concordance", "time-dependent-auc"),
         *_answers(
-            SURVIVAL,
+            (*SURVIVAL, "risks", "horizon"),
             "survival-brier-score",
             "survival-calibration",
             "survival-observed-expected-ratio",
@@ -76,5 +77,6 @@ NEEDS = {  # for messages: what each question needs of a study
     "survival": "time and event",
     "comparison": "two scores, and a label or time and event",
 }
+NO_COLUMNS = ("label", "risks", "horizon")  # roles that are no columns of a statistic
 # Questions whose scores are predicted risks, from 0 to 1.
 OF_RISKS = ("calibration", "usefulness")

@@ -25,7 +25,12 @@ def collect(study: Study, results: Sequence[StratumResult], how: dict[str, Any])
     for title in sorted(asked.keys() - estimates.keys()):
         raise InputError(f"the network does not compute {title} of the study", remedy=WAY_OUT)
     found = [
-        (item, estimates[title]._replace(columns=item.columns, options=study.options_of(item[1])))
+        (
+            item,
+            estimates[title]._replace(
+                columns=item.columns, options=study.options_of(item[1], True)
+            ),
+        )
         for title, item in asked.items()
     ]
     rows = max((estimate.n for estimate in estimates.values()), default=0)

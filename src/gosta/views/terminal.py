@@ -77,7 +77,7 @@ def definitions(entries: Iterable[tuple[str, str]], indent: int = 2, wrap: bool 
     width = max(MIN_WIDTH, min(MAX_WIDTH, shutil.get_terminal_size().columns) - margin - indent)
     lines = []
     for name, text in entries:
-        parts = (textwrap.wrap(text, width) or [""]) if wrap else [text]
+        parts = (textwrap.wrap(text, width, break_on_hyphens=False) or [""]) if wrap else [text]
         names = [name, *[""] * (len(parts) - 1)]
         lines += [
             " " * indent + head.ljust(margin) + part
