@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from gosta.analysis.computation import compute
 from gosta.datasets.data import DROP_HINT, Data
 from gosta.datasets.roles import Roles, guess_roles
 from gosta.errors import GostaError
 from gosta.measures import MEASURES
-from gosta.measures.intervals import estimate as measured
 from gosta.statistics import STATISTICS
 from gosta.statistics.assumptions import likely_positive
 
@@ -117,7 +117,7 @@ def _check_fit(data: Data, name: str) -> None:
     if name in STATISTICS:
         STATISTICS[name].encode_rows(data, {})
     else:
-        measured(MEASURES[name], MEASURES[name].encode_rows(data, {}).x)
+        compute(data, [name])
 
 
 def _positive(data: Data, statistic: Any) -> tuple[str, ...]:
@@ -166,6 +166,11 @@ def _all_numbers(roles: Roles) -> list[Choice]:
     return [Choice("several columns", tuple(roles.numbers))] if roles.numbers else []
 
 
+def _all_columns(roles: Roles) -> list[Choice]:
+    names = tuple(dict.fromkeys([*roles.numbers, *roles.classes]))
+    return [Choice("all columns", names)] if names else []
+
+
 def _samples(roles: Roles) -> list[Choice]:
     if not roles.numbers:
         return []
@@ -209,5 +214,5 @@ COLUMNS_BY_ENCODER: dict[str, tuple[str, Callable[[Roles], list[Choice]]]] = {
         ),
         ("a time, and whether the event was seen then (--time, --event)", _of_times),
     ),
-    "described": ("columns", _all_numbers),
+    "described": ("columns of numbers or classes", _all_columns),
 }
