@@ -360,7 +360,7 @@ def _at_thresholds(name: str, x: Floats, weights: Floats, thresholds: Any) -> Me
     cells, squares = cells_at(x, weights, at), cells_at(x, weights**2, at)
     values, slopes = ratio.over(cells, at)
     errors = ratio_errors(slopes, squares, float((weights > 0).sum()))
-    trials = ratio.rows(cells) ** 2 / ratio.rows(squares)
+    trials = np.nan_to_num(ratio.rows(cells) ** 2 / ratio.rows(squares))
     return Measured(values, labels=threshold_labels(at), at=at, trials=trials, errors=errors)
 
 

@@ -156,7 +156,9 @@ def _intervals(
     measure = MEASURES[sketch.name]
     if measure.scale == "share":
         if sketch.noise > 0:  # as of so many rows as would give this error
-            trials = np.minimum(trials, values * (1 - values) / np.maximum(errors**2, 1e-300))
+            least = np.clip(errors, 1e-150, 0.5)  # also a share of 0 or 1 has this error
+            near = np.clip(values, least, 1 - least)
+            trials = np.minimum(trials, near * (1 - near) / least**2)
         low, high = wilson_ends(values, np.maximum(trials, 1.0), level)
     else:
         scale = measure.scale if sketch.noise == 0 else "plain"

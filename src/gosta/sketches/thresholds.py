@@ -70,9 +70,9 @@ class AtThresholds(ScoreBins):
         low, value, high = (self.ratio.over(cells, self.at)[0] for cells in self._cells(totals))
         if not totals.sum() >= 0.5:
             return undefined(self.labels)
-        # Without rows to divide by, the ratio is what the other rows of the bin would make it.
-        value = np.where(np.isnan(value), (np.fmin(low, high) + np.fmax(low, high)) / 2, value)
-        low, high = np.fmin(low, value), np.fmax(high, value)
+        # Where one end has no rows to divide by, rows of the bin give the ratio that they all have.
+        low, high = (np.where(np.isnan(end), value, end) for end in (low, high))
+        low, high = np.minimum(low, value), np.maximum(high, value)
         return Result(value, low, high, labels=self.labels, at=self.at)
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
