@@ -12,7 +12,7 @@ from gosta.measures.definition import MEASURES
 from gosta.runtime.arrays import Floats
 from gosta.sketches.layout import BITS, Layout, Part
 from gosta.sketches.layout_builder import BinSettings, check_columns, make_layout
-from gosta.sketches.results import Number, StratumResult, Values, known
+from gosta.sketches.results import Number, StratumResult, Values, known, p_text
 from gosta.statistics.definition import STATISTICS, Options
 from gosta.statistics.exact import value_of_rows
 from gosta.views import numbers, terminal
@@ -144,7 +144,7 @@ def _lines(result: StratumResult, exact: Values | None) -> list[tuple[str, ...]]
                 numbers.interval(result.low[k], result.high[k]),
                 numbers.number(true),
                 numbers.number(None if true is None or value is None else value - true, 2),
-                numbers.interval(*_interval(result, k)),
+                numbers.interval(*_interval(result, k)) + p_text(result, k),
             )
         )
     return lines

@@ -287,7 +287,7 @@ def _levels(settings: BinSettings, data: Data | None) -> tuple[tuple[str, tuple[
             levels = tuple(replace(data.select(label=column), declared_classes=()).class_codes()[1])
         if not levels:
             raise InputError(
-                f"strata = {column}: declare its values for all sites (--strata {column}=a:b)"
+                f"strata = {column}: declare its values for all sites (--strata {column}=a,b)"
             )
         columns.append((column, levels))
     return tuple(columns)

@@ -18,6 +18,7 @@ from gosta.sketches.definition import Result, Sketch, in_order
 from gosta.statistics.definition import STATISTICS, Statistic
 from gosta.statistics.distributions import difference_p
 from gosta.statistics.intervals import Spread, interval_ends, wilson_ends
+from gosta.views import numbers
 
 # Totals are converted to floats and multiplied a few times: far less than this is lost.
 FLOAT_ERROR = 1e-12
@@ -129,6 +130,11 @@ def stratum_result(
         standard_errors=all_errors,
         p_values=_p_values(_definition(sketch), values, all_errors or (error,)),
     )
+
+
+def p_text(result: StratumResult, place: int = 0) -> str:
+    """Return the p-value of one of a result's values, to be shown after its interval."""
+    return f", p = {numbers.p_value(result.p_values[place])}" if result.p_values else ""
 
 
 def _definition(sketch: Sketch) -> Statistic | Measure:

@@ -23,6 +23,7 @@ from gosta.views import html, numbers, plots, terminal
 MOST_SHOWN = 20  # values of one statistic in a line, and points of a curve in a table
 MOST_WIDE = 40  # characters of several values in a cell of a table
 CURVE_DIGITS = 4  # of a table of a curve
+MOST_LINES = 5  # values of one statistic with a line each beside other statistics or groups
 MOST_POINTS = 11  # shown of a curve that has more than MOST_SHOWN
 POPULATION, ALL_TRIPLES = "the population", "all triples"  # what an interval can be for
 NO_HETEROGENEITY = "it takes one value, and two groups with a standard error that is not 0"
@@ -463,8 +464,8 @@ def table_text(
 
 
 def _single_values(estimate: Estimate) -> list[Estimate]:
-    """Return an estimate for each of several values that have names and intervals."""
-    names = estimate.labels if estimate.at is None and np.ndim(estimate.low) else ()
+    """Return an estimate for each of a few values that have names and intervals."""
+    names = estimate.labels if np.ndim(estimate.low) and np.size(estimate.low) <= MOST_LINES else ()
     return [_single_value(estimate, k) for k in range(len(names))] or [estimate]
 
 
@@ -481,6 +482,7 @@ def _single_value(estimate: Estimate, place: int) -> Estimate:
         **numbers_of,
         statistic=f"{estimate.statistic}: {estimate.labels[place]}",
         labels=(),
+        at=None,
         groups=tuple(_single_value(group, place) for group in estimate.groups),
     )
 
@@ -513,7 +515,7 @@ def _group_cells(pooled: Estimate) -> list[list[str]]:
     ]
     lines[0][0] = pooled.statistic
     title = f"mean of {numbers.count(len(pooled.group_values), 'group')}"
-    if pooled.at is None:
+    if pooled.at is None or np.ndim(pooled.value) == 0:
         lines.append(["", title, "", numbers.number(pooled.mean_of_groups), "", ""])
     compared = pooled.heterogeneity
     if compared is not None:

@@ -9,7 +9,7 @@ from gosta.errors import shorten
 from gosta.net.node.status import REJECTED, STATES, Neighbour, Status, SumStatus
 from gosta.net.protocol.records import PartReport
 from gosta.sketches.estimates import differences_of
-from gosta.sketches.results import StratumResult
+from gosta.sketches.results import StratumResult, p_text
 from gosta.views import numbers
 
 Row = tuple[str, ...]
@@ -163,10 +163,6 @@ def bracket_of(result: StratumResult, place: int = 0, digits: int = 6) -> str:
     return numbers.interval(result.low[place], result.high[place], digits)
 
 
-def _p_text(result: StratumResult, place: int = 0) -> str:
-    return f", p = {numbers.p_value(result.p_values[place])}" if result.p_values else ""
-
-
 def _rows_of(result: StratumResult, sums: SumStatus) -> str:
     return result.stratum or ("the participants" if sums.left_out else "all sites")
 
@@ -203,7 +199,7 @@ def _result_row(result: StratumResult, sums: SumStatus) -> Row:
     else:
         value, bracket = value_of(result), bracket_of(result)
         interval = numbers.interval(*result.interval) if result.interval else numbers.NONE
-        interval += _p_text(result)
+        interval += p_text(result)
     about = "about " * (sums.law != "none")
     counts = [
         f"{about}{max(0.0, count):,.0f}" if count else numbers.NONE
