@@ -40,6 +40,10 @@ def request(
         "Its data file, whose number of rows is declared; without it, put data.csv there.",
     ] = None,
     drop_missing: options.DropMissing = False,
+    person: Annotated[
+        str | None,
+        "Column that tells people apart, if some have several rows: its policy counts people then.",
+    ] = None,
     new_key: Annotated[
         bool, "In a folder that is there: request a certificate for a new key."
     ] = False,
@@ -59,6 +63,7 @@ def request(
             "listen": listen,
             "data": data,
             "drop_missing": drop_missing or None,
+            "person": person,
             **reading.settings(),
         }.items():
             if value is not None:
@@ -86,7 +91,7 @@ def request(
                 f"new_key is for a site that has a folder; {folder} is none: leave it out"
             )
         _show_code(invited, yes)
-        brought = enrolment.Brought(data, reading.settings(), drop_missing)
+        brought = enrolment.Brought(data, reading.settings(), drop_missing, person)
         made = enrolment.request(invited, folder, name, address, listen, brought)
     print(summary.request_summary(folder, invited, made))
 

@@ -53,7 +53,7 @@ from gosta.net.members import (
     MemberList,
     SignedList,
 )
-from gosta.net.node.rows import NODE_HINT, read_rows
+from gosta.net.node.rows import NODE_HINT, load_table, read_rows
 from gosta.net.node.source import fingerprint
 from gosta.net.transport.tls import load_certificate
 from gosta.runtime.files import write_atomically
@@ -67,6 +67,7 @@ class Brought(NamedTuple):
     data: Path | None = None  # its data file, whose rows are counted
     reading: Mapping[str, Any] = {}  # how it is read: settings of [node]
     drop_missing: bool = False  # whether rows with missing values are left out
+    person: str | None = None  # the column that tells people apart, for its policy
 
 
 NOTHING = Brought()
@@ -122,7 +123,9 @@ def request(
             write_atomically(draft / file, content)
         config.write(draft / NODE_FILE, NodeConfig(task, node, {}))
         config.read_node(draft / NODE_FILE)
-        write_policy(draft, task)
+        write_policy(draft, task, brought.person)
+        if data is not None and brought.person is not None:
+            load_table(data, node.format).select(brought.person)  # an error without the column
         rows = 0 if data is None else _count_rows(task, data, draft, node.format)
         reached = addresses.reachable_at(place)
         return _make_request(draft, KEY_FILE, task, name, reached, rows)

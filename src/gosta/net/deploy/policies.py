@@ -37,19 +37,20 @@ class Budget(NamedTuple):
     releases: int
 
 
-def write_policy(folder: Path, task: Task) -> bool:
+def write_policy(folder: Path, task: Task, person: str | None = None) -> bool:
     """Write a policy.toml that allows what a network does, unless there is one.
 
-    Returns whether it was written.
+    `person` is the column that tells people apart, if rows of one person are several. Returns
+    whether it was written.
     """
     path = folder / POLICY_FILE
     if path.exists() or path.is_symlink():
         return False
-    write_atomically(path, policy_for(task), mode=0o600)
+    write_atomically(path, policy_for(task, person), mode=0o600)
     return True
 
 
-def policy_for(task: Task) -> str:
+def policy_for(task: Task, person: str | None = None) -> str:
     """Return a policy.toml with a network's mode and budget, and the other rules as comments."""
     subject = subject_of(task, 0, None, _least_sites(task))
     budget = budget_of(task)
@@ -57,6 +58,8 @@ def policy_for(task: Task) -> str:
     if budget is not None and budget.releases:
         in_force["epsilon_budget"] = f"{budget.epsilon:g}"
         in_force["releases_per_day"] = str(RELEASES_PER_DAY)
+    if person is not None:
+        in_force["person"] = toml_value(person)
     names = {"statistics": subject.statistics, "columns": subject.columns}
     examples = {key: _toml_list(values) for key, values in names.items() if values}
     return policy_text(in_force, examples)
