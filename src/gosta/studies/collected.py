@@ -28,7 +28,7 @@ def collect(study: Study, folder: Path) -> dict[str, Any]:
         "epsilon": sums.epsilon or None,
         "delta": sums.delta,
         "law": sums.law,
-        "layout": sums.layout,
+        "layout": {"fingerprint": sums.layout, "numbers": study.layout().size},
         "release_time": sums.release_time,
         "network": status.network,
     }

@@ -427,6 +427,8 @@ def _why_not(release: Release, result: StratumResult, exact: Values | None) -> s
         return f"{numbers.count(round(result.clipped), 'row')} beyond the range"
     if not result.is_certified:
         return "it has no bracket, because its sketch is random"
+    if exact is not None and len(exact) != len(result.value):
+        return "groups of few rows were merged"
     return "only its sums give it a value" if exact is None else ""
 
 

@@ -26,6 +26,7 @@ from gosta.views import numbers, terminal
 if TYPE_CHECKING:
     from gosta.net.deploy.query import View
 
+MOST_RESULTS = 12  # that are named in the last line of a network
 COMMON_HEADING = ("node", "state", "rows", "sites", "exchanges", "epoch")
 ESTIMATE_HEADING = ("estimate", "interval", "error", "difference")
 SUMS_HEADING = ("node", "state", "rows", "sites", "epoch", "value", CERTAIN, "interval")
@@ -278,7 +279,7 @@ def _sums_summary(nodes: int, statuses: Sequence[Status], after: str, problems: 
         return f"{len(having)} of {nodes} nodes have a result{suffix}"
     ((_, _, participants),) = results
     first = next(status.sums for status in having if status.sums and _first_result(status))
-    shown = ", ".join(map(_named_value, first.results))
+    shown = shorten(list(map(_named_value, first.results)), MOST_RESULTS)
     return f"all nodes have the same result over {len(participants)} sites{after}: {shown}"
 
 
