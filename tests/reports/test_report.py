@@ -73,10 +73,20 @@ def results(mode: str = "one place", **how: Any) -> dict[str, Any]:
         {"question": "comparison", **estimate("auc-difference", "risk+old", 0.1, null_value=0.0)},
         {"question": "comparison", **estimate("net-reclassification", "risk+old", 0.1)},
     ]
-    table = {"labels": ("age: mean", "sex = F"), "plain": True}
-    found.append(
-        {"question": "table-one", **estimate("table-one", "age+sex", [61.25, 50], **table)}
+    labels: tuple[str, ...] = (
+        "age: mean",
+        "age: standard deviation",
+        "age: 25 %",
+        "age: 50 %",
+        "age: 75 %",
     )
+    labels += ("age: missing", "sex = F", "sex: missing")
+    values = np.array([61.25, 10.0, 54, 61, 68, 0.02, 0.5, 0.0])
+    ages = tuple(
+        Estimate(values + k * (values > 60), labels=labels, group=f"{k}", n=50) for k in (0, 5)
+    )
+    table = {"labels": labels, "plain": True, "groups": ages, "by": "sex"}
+    found.append({"question": "table-one", **estimate("table-one", "age+sex", values, **table)})
     without = {"statistic": "log-loss:risk", "value": None, "reason": "too few rows", "n": 0}
     found.append({"question": "calibration", "name": "log-loss", **without})
     return {
@@ -138,6 +148,25 @@ def test_each_question_has_its_section() -> None:
         "Privacy",
         "TRIPOD+AI",
     ]
+
+
+def test_table_one_is_as_in_papers() -> None:
+    (table,) = tables(section(built(), "Table 1"))
+    assert table.heading == [
+        "",
+        "all\nn = 100",
+        "0\nn = 50",
+        "5\nn = 50",
+        "difference\nstandardised",
+    ]
+    assert [row[:2] for row in table.rows] == [
+        ["age, mean", "61.2 (10.0)"],
+        ["age, median", "61.0 (54.0 to 68.0)"],
+        ["age, missing", "2.0 %"],
+        ["sex = F", "50 (50.0 %)"],
+    ]
+    assert table.rows[0][-1] == "0.50"
+    assert table.rows[1][-1] == ""
 
 
 def test_values_stand_beside_each_other_with_their_intervals() -> None:

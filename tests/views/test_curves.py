@@ -120,7 +120,7 @@ def test_decision_curves_are_shown_against_all_and_none() -> None:
     picture.draw(ax)
     assert legend(ax) == ["score", "all", "none"]
     precision = own._replace(statistic="precision-recall-curve")
-    picture = pictures([precision])[0]._replace(beside=(every,))
+    (picture,) = pictures([precision], [every])
     picture.draw(ax := axes())
     assert legend(ax) == ["score", "prevalence 0.4"]
 

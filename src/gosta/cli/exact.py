@@ -99,11 +99,11 @@ def exact(
     else:
         print(table_text(estimates, reasons, level))
     if plot is not None:
-        _draw([*estimates, *_companions(selected, estimates, given, level)], plot, as_json)
+        _draw([*estimates, *_companions(selected, estimates, given, settings)], plot, as_json)
 
 
 def _companions(
-    data: Data, estimates: Sequence[Estimate], given: dict[str, Any], level: float | None
+    data: Data, estimates: Sequence[Estimate], given: dict[str, Any], settings: dict[str, Any]
 ) -> Iterator[Estimate]:
     """Yield what pictures of estimates show besides, such as the net benefit of treating all."""
     from gosta.analysis.computation import compute
@@ -116,7 +116,7 @@ def _companions(
         wanted = COMPANIONS.get(name)
         if wanted is not None and f"{wanted}{colon}{columns}" not in known:
             own = {key: given[key] for key in given if key in MEASURES[wanted].options}
-            yield from compute(data, [f"{wanted}{colon}{columns}"], options=own, interval=level)
+            yield from compute(data, [f"{wanted}{colon}{columns}"], options=own, **settings)
 
 
 def _draw(estimates: Sequence[Estimate], file: Path, as_json: bool) -> None:

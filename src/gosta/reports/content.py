@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gosta.errors import InputError
+from gosta.measures.table_one import standardised_differences
 from gosta.reports import texts
 from gosta.reports.blocks import Block, Figures, List, Report, Section, Table, Text
 from gosta.statistics.estimate import CURVE_DIGITS, Estimate
@@ -17,6 +19,7 @@ from gosta.views import numbers
 from gosta.views.curves import STYLES
 
 MOST_COLUMNS = 4  # of a table of points
+TABLE_ONE = "table-one"
 DRAWN = {*STYLES, *INTO}  # curves that are pictures; others are tables of their points
 MAIN = (
     "auc",
@@ -163,25 +166,62 @@ def _without_empty(table: Table) -> Table:
 
 
 def _table_one(found: Sequence[Found]) -> Section:
-    tables: list[Block] = [
-        _labelled_table("Characteristics of the rows", [one.estimate, *one.estimate.groups])
-        for one in found
-        if one.name == "table-one"
-    ]
+    tables: list[Block] = [_characteristics(one.estimate) for one in found if one.name == TABLE_ONE]
     return Section("Table 1", tables)
 
 
-def _labelled_table(caption: str, parts: Sequence[Estimate]) -> Table:
-    """Return a table of labelled values, with a column for each group."""
-    parts = [part for part in parts if part.value is not None]
-    labels = list(dict.fromkeys(label for part in parts for label in part.labels))
-    columns = []
-    for part in parts:
-        cells = dict(zip(part.labels, _cells(part), strict=True))
-        columns.append([cells.get(label, numbers.NONE) for label in labels])
+def _characteristics(estimate: Estimate) -> Table:
+    """Return Table 1: a column for all rows and for each group, and the largest difference."""
+    parts = [part for part in (estimate, *estimate.groups) if part.value is not None]
+    cells = [_described(part) for part in parts]
+    rows = [[name, *(column.get(name, numbers.NONE) for column in cells)] for name in cells[0]]
     heading = ["", *(f"{part.group or 'all'}\nn = {part.n:,}" for part in parts)]
-    rows = [list(row) for row in zip(labels, *columns, strict=True)]
+    caption = "Mean (standard deviation), median (quartiles), rows of a class (share)"
+    groups = [part for part in parts if part.group is not None]
+    if len(groups) > 1:
+        differences = _standardised(groups)
+        rows = [[*row, differences.get(row[0], "")] for row in rows]
+        heading.append("difference\nstandardised")
     return Table(caption, heading, rows)
+
+
+def _described(estimate: Estimate) -> dict[str, str]:
+    """Return the lines of Table 1 of one group of rows."""
+    values = dict(zip(estimate.labels, np.ravel(estimate.value).tolist(), strict=True))
+    lines: dict[str, str] = {}
+    for label, value in values.items():
+        column, _, what = label.partition(": ")
+        if what == "mean":
+            lines[f"{column}, mean"] = _with_more(value, values[f"{column}: standard deviation"])
+        elif what == "50 %":
+            ends = (values[f"{column}: {quarter}"] for quarter in ("25 %", "75 %"))
+            lines[f"{column}, median"] = _with_more(value, *ends)
+        elif what == "missing":
+            if value != 0:
+                lines[f"{column}, missing"] = numbers.percent(value, ".1f")
+        elif not what and np.isfinite(value):
+            present = 1 - values[f"{label.rpartition(' = ')[0]}: missing"]
+            lines[label] = f"{estimate.n * present * value:,.0f} ({numbers.percent(value, '.1f')})"
+    return lines
+
+
+def _with_more(value: float, *others: float) -> str:
+    shown = " to ".join(numbers.short(other, value, *others) for other in others)
+    return f"{numbers.short(value, *others)} ({shown})"
+
+
+def _standardised(groups: Sequence[Estimate]) -> dict[str, str]:
+    """Return the largest standardised difference of two groups, by line of Table 1."""
+    found: dict[str, list[float]] = {}
+    for one, other in combinations(groups, 2):
+        pair = (np.ravel(part.value).tolist() for part in (one, other))
+        with np.errstate(invalid="ignore"):  # shares beyond 0 and 1, by noise
+            differences = standardised_differences(one.labels, *pair)
+        for label, value in differences.items():
+            if value is not None and np.isfinite(value):
+                found.setdefault(label, []).append(abs(value))
+    shown = {label: f"{max(values):.2f}" for label, values in found.items()}
+    return {label if " = " in label else f"{label}, mean": text for label, text in shown.items()}
 
 
 def _cells(estimate: Estimate) -> list[str]:
@@ -211,8 +251,8 @@ def _cells(estimate: Estimate) -> list[str]:
 def _main_results(found: Sequence[Found]) -> Section:
     chosen = [one for one in found if one.name in MAIN]
     differences = [one for one in chosen if one.question == "comparison"]
-    parts = [[one for one in chosen if one.question != "comparison"], differences]
-    return Section("Main results", [_values_table(part) for part in parts if part])
+    values = [one for one in chosen if one.question != "comparison"]
+    return Section("Main results", [_values_table(part) for part in (values, differences) if part])
 
 
 def _values_table(found: Sequence[Found], has_meanings: bool = False) -> Table:
@@ -226,7 +266,8 @@ def _values_table(found: Sequence[Found], has_meanings: bool = False) -> Table:
         by_title.setdefault(title, {})[one.score] = _cells(one.estimate)[0]
     rows = [[title, *(row.get(score, "") for score in scores)] for title, row in by_title.items()]
     heading = ["", *(score or "value" for score in scores)]
-    return Table(_with_intervals("Values", found), heading, rows)
+    what = "Differences" if found[0].question == "comparison" else "Values"
+    return Table(_with_intervals(what, found), heading, rows)
 
 
 def _with_intervals(what: str, found: Sequence[Found]) -> str:
@@ -263,18 +304,10 @@ def _question(question: str, title: str, found: Sequence[Found]) -> Section:
 
 def _pictures(own: Sequence[Found], found: Sequence[Found]) -> list[Picture]:
     """Return the pictures of estimates, with titles in the words of the field."""
-    made = pictures([one.estimate for one in own])
-    # The prevalence comes from the decision curve, which is another question.
-    beside = tuple(one.estimate for one in found if one.name == "net-benefit-of-all")
-    names = {one.name for one in own}
+    others = [one.estimate for one in found if not any(one is other for other in own)]
     return [
-        picture._replace(
-            title=_picture_title(picture, own),
-            beside=beside
-            if picture.kind == "precision-recall-curve" and "net-benefit-of-all" not in names
-            else picture.beside,
-        )
-        for picture in made
+        picture._replace(title=_picture_title(picture, own))
+        for picture in pictures([one.estimate for one in own], others)
     ]
 
 

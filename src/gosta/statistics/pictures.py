@@ -32,7 +32,11 @@ BESIDE = ("net-benefit-of-all", "numbers-at-risk")  # of these, not drawn as cur
 AT_RISK = "numbers-at-risk"
 MOST_AT_RISK = 6  # times at which numbers at risk are shown
 # What a picture of a statistic needs besides.
-COMPANIONS = {"net-benefit": "net-benefit-of-all", "precision-recall-curve": "net-benefit-of-all"}
+COMPANIONS = {
+    "net-benefit": "net-benefit-of-all",
+    "precision-recall-curve": "net-benefit-of-all",  # which tells the prevalence
+    "kaplan-meier": AT_RISK,
+}
 OF_SCORES = ("net-benefit", "precision-recall-curve")  # compared with what needs no score
 WORDS = {"calibration-curve": "by bins", "smooth-calibration-curve": "smooth"}  # in a legend
 BINNED = ("calibration-curve", "survival-calibration")
@@ -97,8 +101,11 @@ class Picture(NamedTuple):
         ax.set_title(self.title, fontsize="medium")
 
 
-def pictures(estimates: Sequence[Estimate]) -> list[Picture]:
-    """Return the pictures of estimates; those that none can show are left out."""
+def pictures(estimates: Sequence[Estimate], others: Sequence[Estimate] = ()) -> list[Picture]:
+    """Return the pictures of estimates; those that none can show are left out.
+
+    `others` are not drawn, but can help: the net benefit of all tells the prevalence.
+    """
     by_kind: dict[str, list[Estimate]] = {}
     for estimate in estimates:
         if estimate.value is not None:
@@ -106,12 +113,15 @@ def pictures(estimates: Sequence[Estimate]) -> list[Picture]:
             by_kind.setdefault(INTO.get(name, name), []).append(estimate)
     found: list[Picture] = []
     for kind, members in by_kind.items():
-        found += _of_kind(kind, members)
+        needed = COMPANIONS.get(kind)
+        beside = tuple(
+            one for one in (*estimates, *others) if _base(one) == needed and one.value is not None
+        )
+        found += _of_kind(kind, members, beside)
     return found
 
 
-def _of_kind(kind: str, members: list[Estimate]) -> list[Picture]:
-    beside = tuple(one for one in members if _base(one) in BESIDE)
+def _of_kind(kind: str, members: list[Estimate], beside: tuple[Estimate, ...]) -> list[Picture]:
     own = [one for one in members if _base(one) not in BESIDE]
     if not own:
         own, beside = members, ()

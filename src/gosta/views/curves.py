@@ -144,7 +144,7 @@ def finish(ax: Any, legend: str = "best") -> None:
 
 def _shown(curve: Curve, style: Style) -> Curve:
     """Return a curve in order, with its ends, and without points that cannot be told apart."""
-    order = np.lexsort((curve.y, curve.x))
+    order = np.argsort(curve.x, kind="stable")
     chosen = order[np.isfinite(curve.y[order])]
     if len(chosen) > MOST_DRAWN:
         chosen = chosen[np.linspace(0, len(chosen) - 1, MOST_DRAWN).round().astype(int)]
