@@ -72,7 +72,7 @@ def test_points_without_a_value_are_left_out() -> None:
 def test_a_bracket_is_a_band_of_its_own() -> None:
     ax = axes()
     roc(level=None, bracket=(np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7]))).plot(ax)
-    assert legend(ax) == ["chance", "certain bracket"]
+    assert legend(ax) == ["chance", "bracket"]
 
 
 def test_curves_of_groups_are_drawn_into_one_picture() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -240,8 +241,9 @@ def _cells(estimate: Estimate) -> list[str]:
         lines = [numbers.short(value, *ends)]
         for word, low, high in known:
             if np.isfinite([low, high]).all():
-                shown = (numbers.short(end, value, *ends) for end in (low, high))
-                lines.append(f"{word}{' to '.join(shown)}")
+                shown = [numbers.short(end, value, *ends) for end in (low, high)]
+                if set(shown) != {lines[0]}:  # otherwise it is exact as it is shown
+                    lines.append(f"{word}{' to '.join(shown)}")
         if len(p_values) == len(values) and np.isfinite(p_values[k]):
             lines.append(f"p = {numbers.p_value(float(p_values[k]))}")
         cells.append("\n".join(lines))
@@ -298,7 +300,7 @@ def _question(question: str, title: str, found: Sequence[Found]) -> Section:
     blocks += _labelled([one for one in several if one.estimate.at is None])
     points = [one for one in several if one.estimate.at is not None and one.name not in DRAWN]
     blocks += _points(points)
-    blocks += [_curve_table(one) for one in curves]
+    blocks += [_curve_table(one) for one in curves if one.name != "net-benefit-of-all"]
     return Section(title, blocks)
 
 
@@ -501,21 +503,28 @@ def _privacy(results: Mapping[str, Any]) -> Section:
     else:
         text = (
             "No noise was added. The value over the rows lies for certain within the bracket of "
-            "each value: it holds what is not known of rows in the same bin. Each site's policy "
-            "hides counts of few rows."
+            "each value, which holds what is not known of rows in the same bin; where none is shown, "
+            "it is as narrow as the digits. Each site's policy hides counts of few rows."
         )
     blocks.append(Text(text))
     facts = {
         "participants": _listed(how.get("participants") or []),
         "left out": _listed(how.get("left_out") or []),
         "network": how.get("network"),
-        "released": how.get("release_time"),
+        "layout of the sums": how.get("layout"),
+        "released": _time(how.get("release_time")),
         "bins of each column": privacy.get("bins", 64),
-        "numbers that each site sent": (how.get("layout") or {}).get("numbers"),
     }
     rows = [[name, str(value)] for name, value in facts.items() if value]
     blocks.append(Table("The release", ["", ""], rows))
     return Section("Privacy", blocks)
+
+
+def _time(seconds: float | None) -> str:
+    """Return a time since 1970 as a date."""
+    if seconds is None:
+        return ""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _tripod(sections: Iterable[str]) -> Section:

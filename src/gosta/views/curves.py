@@ -119,7 +119,7 @@ def draw_curves(
     if style.line and line is not None:
         name = style.line if line == 0 else f"{style.line} {number(line, 3)}"
         ax.axhline(line, color=GREY, linewidth=1, linestyle=DASHES[1], label=name, zorder=1)
-    bands = {BRACKET_OPACITY: "certain bracket"} if any(c.bracket for c in curves) else {}
+    bands = {BRACKET_OPACITY: "bracket"} if any(c.bracket for c in curves) else {}
     if level is not None and any(curve.low is not None for curve in curves):
         bands[INTERVAL_OPACITY] = f"{percent(level, 'g')} interval"
     for opacity, name in bands.items():
