@@ -204,9 +204,11 @@ def test_thresholds_are_tables_and_curves_pictures() -> None:
 
 def test_groups_are_compared() -> None:
     blocks = section(built(), "Subgroups")
-    (table,) = tables(blocks)
-    assert table.heading == ["", "sex = F\nn = 50", "sex = M\nn = 50", "p"]
-    assert table.rows[0] == ["AUC, risk", *["0.700\n0.600 to 0.800"] * 2, "1"]
+    values, differences = tables(blocks)
+    assert values.heading == ["", "sex = F\nn = 50", "sex = M\nn = 50"]
+    assert values.rows[0] == ["AUC, risk", *["0.700\n0.600 to 0.800"] * 2]
+    assert differences.heading == ["", "sex = M less sex = F"]
+    assert differences.rows[0][1].startswith("0.000\n-0.141 to 0.141\np = 1")
     (pictures,) = [block.pictures for block in blocks if isinstance(block, Figures)]
     assert [one.title for one in pictures] == [
         "AUC by sex, risk (n = 100)",

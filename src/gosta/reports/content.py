@@ -390,29 +390,45 @@ def _subgroups(found: Sequence[Found]) -> Section:
     names = {one.name for one in grouped}
     left_out = "calibration-curve" if "smooth-calibration-curve" in names else ""
     drawn = [one for one in grouped if one.name in CURVES_BY_GROUP and one.name != left_out]
-    blocks: list[Block] = [_groups_table(chosen)] if chosen else []
+    blocks: list[Block] = [_groups_table(chosen), *_differences(chosen)] if chosen else []
     shown = [one for one in _pictures([*chosen, *drawn], found) if one.has_groups]
     return Section("Subgroups", [*blocks, Figures(shown)] if shown else blocks)
 
 
 def _groups_table(found: Sequence[Found]) -> Table:
-    """Return the values of all groups, and whether they differ beyond chance."""
+    """Return the values of all groups, and of several groups whether they differ beyond chance."""
     names = list(dict.fromkeys(group.group or "" for one in found for group in one.estimate.groups))
+    sizes = {group.group: group.n for one in found for group in one.estimate.groups}
+    heading = ["", *(f"{name}\nn = {sizes[name]:,}" for name in names)]
     rows = []
     for one in found:
-        cells = {
-            group.group: _cells(group)[0]
-            for group in one.estimate.groups
-            if group.value is not None
-        }
-        title = f"{_capital(one.title)}{f', {one.score}' * bool(one.score)}"
-        rows.append([title, *(cells.get(name, numbers.NONE) for name in names), _difference(one)])
-    sizes = {group.group: group.n for one in found for group in one.estimate.groups}
-    heads = [f"{name}\nn = {sizes[name]:,}" for name in names]
-    return Table("Values of groups; p: Cochran's Q, whether they differ", ["", *heads, "p"], rows)
+        there = [group for group in one.estimate.groups if group.value is not None]
+        cells = {group.group: _cells(group)[0] for group in there}
+        rows.append([_of_score(one), *(cells.get(name, numbers.NONE) for name in names)])
+    if len(names) > 2:
+        heading.append("p of all\nCochran's Q")
+        rows = [[*row, _p_of_all(one)] for row, one in zip(rows, found, strict=True)]
+    return Table(_with_intervals("Values of groups", found), heading, rows)
 
 
-def _difference(one: Found) -> str:
+def _of_score(one: Found) -> str:
+    return f"{_capital(one.title)}, {one.score}".removesuffix(", ")
+
+
+def _differences(found: Sequence[Found]) -> list[Block]:
+    """Return the differences of groups from the largest one; nothing if there are none."""
+    by_title = {_of_score(one): one.estimate.differences for one in found}
+    names = list(dict.fromkeys(str(gap.group) for gaps in by_title.values() for gap in gaps))
+    if not names:
+        return []
+    rows = []
+    for title, gaps in by_title.items():
+        cells = {gap.group: _cells(gap)[0] for gap in gaps}
+        rows.append([title, *(cells.get(name, numbers.NONE) for name in names)])
+    return [Table(_with_intervals("Differences between groups", found), ["", *names], rows)]
+
+
+def _p_of_all(one: Found) -> str:
     usable = [
         group
         for group in one.estimate.groups
@@ -503,8 +519,8 @@ def _privacy(results: Mapping[str, Any]) -> Section:
     else:
         text = (
             "No noise was added. The value over the rows lies for certain within the bracket of "
-            "each value, which holds what is not known of rows in the same bin; where none is shown, "
-            "it is as narrow as the digits. Each site's policy hides counts of few rows."
+            "each value, which holds what is not known of rows in the same bin; where none is "
+            "shown, it is as narrow as the digits. Each site's policy hides counts of few rows."
         )
     blocks.append(Text(text))
     facts = {
