@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -358,3 +359,69 @@ def test_sums_order_known_pairs_alike() -> None:
     data = load({"risk": [0.1, 0.2, 0.3, 0.9], "label": ["nein", "ja", "nein", "ja"]})
     layout = make_layout("auc", Bins(8), columns=["risk"], label="label", data=data)
     assert layout.classes == ("nein", "ja")
+
+
+def messy_cells(numbers: list[float | None], rng: np.random.Generator) -> dict[str, Any]:
+    """Write numbers as somebody somewhere does, and say how they are to be read."""
+    decimal = str(rng.choice([".", ","]))
+    unit = str(rng.choice(["", " %", "%", " J.", " mmol/l", " €"]))
+    between = str(rng.choice(["", " ", "'", "." if decimal == "," else ","]))
+    code = str(rng.choice(["k.A.", "-9", "ND", "999999", "n/d", "?", "12:00"]))
+    places = int(rng.choice([0, -2, 3]))
+    factor = float(f"1e{places}")
+    cells = []
+    for number in numbers:
+        if number is None:
+            cells.append(code)
+            continue
+        text = f"{Decimal(repr(number)).scaleb(-places):,f}"
+        cells.append(text.translate(str.maketrans({",": between, ".": decimal})) + unit)
+    return {"cells": cells, "decimal": decimal, "code": code, "factor": factor}
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_messy_files_are_the_clean_one(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 30))
+    drawn = rng.lognormal(4, 3, n).round(int(rng.integers(0, 4))).tolist()
+    numbers = [None if rng.random() < 0.2 else number for number in drawn]
+    classes = rng.choice(["no", "yes"], n).tolist()
+    no, yes = [("nein", "ja"), ("non", "oui"), ("0", "1"), ("FALSE", "TRUE"), ("2", "1")][
+        int(rng.integers(5))
+    ]
+    mess = messy_cells(numbers, rng)
+    names, encoding = ("größe (m)", "verstorben?"), str(rng.choice(["utf-8", "latin-1", "cp1252"]))
+    encoding = "cp1252" if "€" in "".join(mess["cells"]) else encoding
+    marks = [{"no": no, "yes": yes}[one] for one in classes]
+    harmonise = {
+        "columns": {"x": names[0], "died": names[1]},
+        "values": {"died": {no: "no", yes: "yes"}},
+        "scale": {"x": mess["factor"]},
+        "na_values": {"x": [mess["code"]]},
+    }
+    if rng.random() < 0.3:
+        path = tmp_path / "messy.xlsx"
+        book = openpyxl.Workbook()
+        assert book.active is not None
+        for row in [names, *zip(mess["cells"], marks, strict=True)]:
+            book.active.append(row)
+        book.save(path)
+        given = {"decimal": mess["decimal"]}
+    else:
+        path = tmp_path / "messy.csv"
+        rows = [";".join(row) for row in [names, *zip(mess["cells"], marks, strict=True)]]
+        path.write_text("\n".join([*rows, ""]), encoding=encoding)
+        given = {"decimal": mess["decimal"], "encoding": encoding, "sep": ";"}
+    (tmp_path / "clean.csv").write_text(
+        "\n".join(
+            [
+                "x,died",
+                *(f"{x!r},{c}".removeprefix("None") for x, c in zip(numbers, classes, strict=True)),
+                "",
+            ]
+        )
+    )
+    found, clean = load(path, **given, harmonise=harmonise), load(tmp_path / "clean.csv")
+    assert found.columns["died"].tolist() == clean.columns["died"].tolist()
+    values = [one.columns["x"].astype(float).tobytes() for one in (found, clean)]
+    assert values[0] == values[1]

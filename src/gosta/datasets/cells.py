@@ -160,5 +160,7 @@ def _text(name: str, column: NDArray[Any], rows: Sequence[int]) -> DataError:
         remedy = "correct the row or select other columns"
         return DataError(_reason(name, shown, rows[:1]), remedy=remedy)
     which = "it stands for a missing value" if len(rows) == 1 else "they stand for missing values"
-    option = f"--na-values {shlex.quote(','.join(codes))} (na_values of harmonise)"
+    listed = ",".join(codes)
+    written = shlex.quote(f":{listed}" if ":" in listed else listed)
+    option = f"--na-values {written} (na_values of harmonise)"
     return DataError(_reason(name, shown, rows), remedy=f"if {which}: {option}")

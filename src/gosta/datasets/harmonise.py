@@ -165,6 +165,10 @@ def _replace(
     """Return a column with other values, of the type that a file with these would have."""
     if column.dtype.kind not in "OUbiuf":  # dates
         return column
+    if column.dtype.kind in "biuf":
+        known = [key for key in (*missing, *meaning) if isinstance(key, float)]
+        if not np.isin(column, known).any():
+            return column
     distinct = set(column.tolist())
     found = {value for value in distinct if value is not None and value == value}
     keys = {value: _cell_key(value) for value in found if not isinstance(value, bytes)}
@@ -278,12 +282,16 @@ def _parse_scale(texts: Iterable[str]) -> dict[str, float]:
 def _parse_na_values(texts: Iterable[str]) -> dict[str, tuple[Values, ...]]:
     """Parse VALUE,VALUE of all columns, or COLUMN:VALUE,VALUE of one.
 
-    >>> _parse_na_values(["k.A.,-9", "age:999"])
-    {'': ('k.A.', '-9'), 'age': ('999',)}
+    A value with a colon is written after another one.
+
+    >>> _parse_na_values(["k.A.,-9", "age:999", ":n:a"])
+    {'': ('k.A.', '-9', 'n:a'), 'age': ('999',)}
     """
     found: dict[str, tuple[Values, ...]] = {}
     for text in texts:
-        name, _, codes = text.rpartition(":")
+        name, colon, codes = text.partition(":")
+        if not colon:
+            name, codes = ALL_COLUMNS, text
         found[name] = (*found.get(name, ()), *(code.strip() for code in codes.split(",")))
     return found
 
