@@ -375,7 +375,7 @@ def messy_cells(numbers: list[float | None], rng: np.random.Generator) -> dict[s
             cells.append(code)
             continue
         text = f"{Decimal(repr(number)).scaleb(-places):,f}"
-        cells.append(text.translate(str.maketrans({",": between, ".": decimal})) + unit)
+        cells.append(text.replace(",", "_").replace(".", decimal).replace("_", between) + unit)
     return {"cells": cells, "decimal": decimal, "code": code, "factor": factor}
 
 
