@@ -68,7 +68,8 @@ def test_integrated_discrimination_is_its_definition() -> None:
 
 def test_net_reclassification_counts_rows_that_change_their_class() -> None:
     for seed in range(TABLES):
-        x, thresholds = make_rows(seed), (0.2, 0.45)
+        x = make_rows(seed)
+        thresholds = (0.2, 0.45)
         found = found_of(x, "net-reclassification", thresholds=thresholds)
         moves = [
             sum(new >= t for t in thresholds) - sum(old >= t for t in thresholds)
@@ -87,14 +88,16 @@ def test_net_reclassification_counts_rows_that_change_their_class() -> None:
     "name", ["brier-difference", "integrated-discrimination", "net-reclassification"]
 )
 def test_weights_are_numbers_of_rows(name: str) -> None:
-    x, weights = make_rows(3), np.random.default_rng(0).integers(1, 4, len(make_rows(3)))
+    x = make_rows(3)
+    weights = np.random.default_rng(0).integers(1, 4, len(x))
     weighted = MEASURES[name].over(x, weights.astype(float)).value
     np.testing.assert_allclose(weighted, MEASURES[name].over(np.repeat(x, weights, axis=0)).value)
 
 
 def delong(x: Floats) -> tuple[float, float]:
     """Return the difference of two AUCs and its standard error, over all pairs of rows."""
-    positive, negative = x[x[:, 2] > 0], x[x[:, 2] < 0]
+    positive = x[x[:, 2] > 0]
+    negative = x[x[:, 2] < 0]
     gaps = [positive[:, None, k] - negative[None, :, k] for k in (0, 1)]
     wins = [(gap > 0) + 0.5 * (gap == 0) for gap in gaps]
     difference = wins[0] - wins[1]

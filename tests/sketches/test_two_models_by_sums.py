@@ -54,7 +54,8 @@ def over_rows(table: dict[str, Floats], name: str) -> gosta.Estimate:
 def test_standard_error_and_p_value_by_sums_are_near_those_over_rows(name: str) -> None:
     for noise in (0.3, 1.0):
         table = make_table(1, 1500, noise)
-        wanted, found = over_rows(table, name), by_sums(table, name, 32)
+        wanted = over_rows(table, name)
+        found = by_sums(table, name, 32)
         errors = found.standard_errors or (found.standard_error,)
         np.testing.assert_allclose(errors, np.ravel(wanted.standard_error), rtol=0.12)
         own = [difference_p(v, e or 0.0) for v, e in zip(found.value, errors, strict=True)]
@@ -67,7 +68,8 @@ def test_value_over_rows_is_in_the_bracket(name: str) -> None:
         table = make_table(seed, 12 + seed, 0.5)
         if seed % 2:
             table |= {column: np.round(table[column], 1) for column in ("new", "old", "time")}
-        found, wanted = by_sums(table, name, 4 + seed % 13), np.ravel(over_rows(table, name).value)
+        found = by_sums(table, name, 4 + seed % 13)
+        wanted = np.ravel(over_rows(table, name).value)
         assert (np.array(found.low) <= wanted).all()
         assert (wanted <= np.array(found.high)).all()
 

@@ -36,7 +36,8 @@ def integrated_discrimination(x: Floats, weights: Floats) -> Measured:
     """Integrated discrimination improvement (IDI): by how much more the mean risk of positive rows
     exceeds that of negative ones by a first predicted risk than by a second.
     """
-    gaps, positive = x[:, 0] - x[:, 1], x[:, 2] > 0
+    gaps = x[:, 0] - x[:, 1]
+    positive = x[:, 2] > 0
     value, influence = _mean_of(gaps, positive, weights)
     less, influence_less = _mean_of(gaps, ~positive, weights)
     fewest = class_rows(positive, weights).min(keepdims=True)
@@ -50,7 +51,8 @@ def net_reclassification(x: Floats, weights: Floats, thresholds: Any = 0.5) -> M
     risk puts higher than a second does less those lower, and negative ones lower less higher.
     """
     first, second = risk_classes(x, numbers_of("thresholds", thresholds, (0.0, 1.0))).T
-    moves, positive = np.sign(first - second).astype(np.float64), x[:, 2] > 0
+    moves = np.sign(first - second).astype(np.float64)
+    positive = x[:, 2] > 0
     events, by_events = _mean_of(moves, positive, weights)
     others, by_others = _mean_of(-moves, ~positive, weights)
     rows = class_rows(positive, weights)

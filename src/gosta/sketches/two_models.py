@@ -40,7 +40,8 @@ class Difference(Sketch):
     bounds = (-1.0, 1.0)
 
     def prepare(self) -> None:
-        before, scores = self.axes[: self.shared], self.axes[self.shared :]
+        before = self.axes[: self.shared]
+        scores = self.axes[self.shared :]
         self.parts = [self.of_one([*before, score], self.classes) for score in scores]
         first, second = (self._coarse(part) for part in self.parts)
         self.joint_shape = *first, second[-1]
@@ -116,7 +117,8 @@ class Difference(Sketch):
         that as the table of both scores says: within its bins they count as independent, so that
         the correlation is rather too small.
         """
-        sums, slopes = self._split(totals), self._split(gradient)
+        sums = self._split(totals)
+        slopes = self._split(gradient)
         joint = np.maximum(sums[2].reshape(self.joint_shape), 0.0)
         number = np.maximum(joint.sum(axis=(-2, -1), keepdims=True), LEAST_ROWS)
         place = np.ix_(*self._coarse_bins(self.parts[0])[:-1])
@@ -140,7 +142,8 @@ class Difference(Sketch):
 
         `shares` of rows are in these bins; the mean slope of all rows is that of the finer bins.
         """
-        counts, slopes = np.maximum(part.table(totals), 0.0), part.table(gradient)
+        counts = np.maximum(part.table(totals), 0.0)
+        slopes = part.table(gradient)
         *shared, score = self._coarse_bins(part)
         place = np.ix_(*shared)
         nearby = np.zeros((*self._coarse(part)[:-1], part.shape[-1]))
@@ -238,7 +241,8 @@ class BrierDifference(TwoRisks):
         rows, sums, _ = (part.sum() for part in self.moments(totals))
         if rows < 0.5:
             return undefined()
-        value, room = 2 * sums / rows - 1, 2 * rounding + FLOAT_ERROR
+        value = 2 * sums / rows - 1
+        room = 2 * rounding + FLOAT_ERROR
         return single(value, value - room, value + room)
 
     def gradient(self, totals: Floats) -> Floats | None:
@@ -263,7 +267,8 @@ class IntegratedDiscrimination(TwoRisks):
         rows, sums, _ = self.moments(totals)
         if rows.min() < 0.5:
             return undefined()
-        value, room = float(2 * np.subtract(*(sums / rows))), 4 * rounding + 2 * FLOAT_ERROR
+        value = float(2 * np.subtract(*(sums / rows)))
+        room = 4 * rounding + 2 * FLOAT_ERROR
         return single(value, value - room, value + room)
 
     def gradient(self, totals: Floats) -> Floats | None:
@@ -319,7 +324,8 @@ class NetReclassification(Counts):
     def moved(self, totals: Floats) -> tuple[Floats, Floats]:
         """Return of both classes the rows that moved in their direction, and the others."""
         table = self.table(totals)
-        higher, lower = (np.tril(table, -1).sum(axis=(1, 2)), np.triu(table, 1).sum(axis=(1, 2)))
+        higher = np.tril(table, -1).sum(axis=(1, 2))
+        lower = np.triu(table, 1).sum(axis=(1, 2))
         return np.array([higher[0], lower[1]]), np.array([lower[0], higher[1]])
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
