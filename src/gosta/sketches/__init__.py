@@ -11,6 +11,7 @@ from gosta.sketches import (  # noqa: F401, I001  (the order of the listing)
     association,
     ranking,
     thresholds,
+    calibration,
     survival,
     survival_scores,
     survival_risks,
