@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sketch_cases import OPTIONS, RISKS, SCORES
+from sketch_cases import OPTIONS, RISK_RANGES, RISKS, SCORES
 
 import gosta
 from gosta.datasets import Data
@@ -70,7 +70,8 @@ def make_data(seed: int, n: int | None = None, name: str = "") -> Data:
 def layout_of(name: str, bins: int = 8, **settings: Any) -> Layout:
     columns = ("first", "second") if not SKETCHES[name].roles else ()
     options = OPTIONS.get(name, {})
-    chosen = Bins(bins, RANGES | {"score": (0.0, 1.0)} if name in RISKS else RANGES, **settings)
+    ranges = RANGES | {"score": RISK_RANGES["score"]} if name in RISKS else RANGES
+    chosen = Bins(bins, ranges, **settings)
     return make_layout(
         name, chosen, columns=columns, label="label", score="score", classes=(0, 1), options=options
     )

@@ -44,6 +44,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 RISKS = {name for name, made in SKETCHES.items() if "risk" in made.encode.__name__}
 SCORES = ("first", "second", "score")  # columns that can be predicted risks
 STRATA: dict[str, tuple[Any, ...]] = {"sex": ("f", "m"), "ward": (1.0, 2.0, 3.0)}
+# Of predicted risks.
+RISK_RANGES = RANGES | {"score": (0.0, 1.0)}
 FAR = 1e9  # beyond all ranges; values of mmd, which has none, must not be larger
 
 
@@ -65,7 +67,8 @@ class Case(NamedTuple):
         options, columns = changes.pop("options"), changes.pop("columns")
         if not columns and self.statistics in SKETCHES and not SKETCHES[self.statistics].roles:
             columns = ("first", "second")
-        settings = Bins(changes.pop("bins"), RANGES, **changes)
+        ranges = RISK_RANGES if self.statistics in RISKS else RANGES
+        settings = Bins(changes.pop("bins"), ranges, **changes)
         return make_layout(
             self.statistics,
             settings,

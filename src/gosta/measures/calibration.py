@@ -186,7 +186,10 @@ def hosmer_lemeshow(x: Floats, weights: Floats, groups: int = 10, cuts: Any = No
     chi = float(
         chi_squared_terms(bins.rows, bins.rows * bins.observed, bins.rows * bins.risk).sum()
     )
-    p_value = chi_squared_tail(chi, len(bins.rows)) if np.isfinite(chi) else 0.0
+    if not np.isfinite(chi):
+        reason = "all risks of a bin are 0 or all are 1, and not all came true"
+        raise NumericalError(f"chi-squared is infinite: {reason}")
+    p_value = chi_squared_tail(chi, len(bins.rows))
     return Measured(np.array([chi, p_value]), labels=("chi-squared", "p-value"))
 
 

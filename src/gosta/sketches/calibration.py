@@ -667,9 +667,10 @@ class HosmerLemeshow(RiskCurve):
         terms = [
             chi_squared_terms(bins.rows, bins.observed, e) for e in (bins.expected, best, *ends)
         ]
-        # Of a bin without positive rows: E / (1 − E/n), which is 0 at E = 0.
         chi, least = float(terms[0].sum()), float(terms[1].sum())
         most = float(np.maximum(terms[2], terms[3]).sum())
+        if not np.isfinite(chi):
+            return undefined(self.labels)
         values, lows, highs = (
             np.array([c, self.p_value(c, len(bins.rows))]) for c in (chi, least, most)
         )
