@@ -13,7 +13,7 @@ def test(
     data: options.DataName,
     statistic: Annotated[
         str,
-        "auc (two score columns, or --by), mann-whitney, kendall-tau, log-rank, energy-distance, "
+        "auc (DeLong: --score a,b, or --by), mann-whitney, kendall-tau, log-rank, energy-distance, "
         "mmd or distance-correlation.",
         "-s",
     ],

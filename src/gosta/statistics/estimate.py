@@ -291,7 +291,11 @@ class Estimate(NamedTuple):
         if self.at is not None and len(shown) > most:
             places = np.linspace(0, len(shown) - 1, MOST_POINTS).round().astype(int)
             shown = shown[places]
-        columns = [[heads[k] for k in shown], [numbers.number(v, digits) for v in values[shown]]]
+        cells = [
+            numbers.p_value(values[k]) if heads[k] == "p-value" else numbers.number(values[k], digits)
+            for k in shown
+        ]
+        columns = [[heads[k] for k in shown], cells]
         pairs: dict[str, Any] = {}
         if self.level is not None and np.size(self.low) == len(values):
             pairs[f"{numbers.percent(self.level, 'g')} interval"] = (self.low, self.high)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gosta.datasets.data import Data
 from gosta.datasets.dictionary import Column
+from gosta.datasets.roles import guess_roles
 from gosta.errors import InputError
 from gosta.net.deploy.shared_settings import round_range
 from gosta.private.settings import PrivateSettings
@@ -62,9 +63,12 @@ def propose(answers: Answers, data: Data | None = None) -> Study:
         data = data.select(drop_missing=True)
         for name in answers.roles:
             data.select(name)  # an error if the column is not there
+        guessed = guess_roles(data, list(data.columns))
+        left_out = {*guessed.identifiers, *guessed.dates} - {*answers.roles}
         found = {
             name: _described(name, answers, data) if name in answers.roles else _other(name, data)
             for name in data.columns
+            if name not in left_out
         }
         columns = {name: column for name, column in found.items() if column is not None}
     times, horizon = _times(answers, data)
