@@ -292,7 +292,9 @@ class Estimate(NamedTuple):
             places = np.linspace(0, len(shown) - 1, MOST_POINTS).round().astype(int)
             shown = shown[places]
         cells = [
-            numbers.p_value(values[k]) if heads[k] == "p-value" else numbers.number(values[k], digits)
+            numbers.p_value(values[k])
+            if heads[k] == "p-value"
+            else numbers.number(values[k], digits)
             for k in shown
         ]
         columns = [[heads[k] for k in shown], cells]
