@@ -195,9 +195,10 @@ def init(
     has_suggested_bins = private.bins is None and study is None
     if enrol:
         for name in made.reading:
+            own = "column, --value, --scale, --na-values" if name == "harmonise" else name
             raise InputError(
                 f"{name} is not for enrol: each site says how its file is read, gosta node request "
-                f"--{name} ..."
+                f"--{own} ..."
             )
         made = dataclasses.replace(made, graph=graph or "")
         invitation = enrolment.invite(folder, made, ca, secret)

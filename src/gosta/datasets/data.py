@@ -504,7 +504,10 @@ class Data:
         if len(names) < 2:
             raise DataError(f"needs two classes, {where} has {shorten(names) or 'none'} only")
         if positive is None and len(names) > 2:
-            remedy = "name the one to set against the rest with positive=... (--positive ...)"
+            remedy = (
+                "name the one to set against the rest with positive=... (--positive ...), or say "
+                "which stands for a missing value (--na-values ...)"
+            )
             raise DataError(
                 f"needs two classes, {where} has {len(names)} ({shorten(names)})", remedy=remedy
             )
@@ -543,9 +546,10 @@ def _among(
                 f"the {what} {value_text(value)!r} (first in row {np.argmax(codes == k) + 1})"
             )
             raise DataError(
-                f"{where} has {found_value}, which is none of "
-                f"those declared for all sites: {named}; correct the row, or declare it for all "
-                f"sites ({setting})"
+                f"{where} has {found_value}, which is none of those declared for all sites: "
+                f"{named}",
+                remedy="say what it stands for (--value COLUMN:VALUE=MEANING, --na-values VALUE), "
+                f"correct the row, or declare it for all sites ({setting})",
             )
     positions = np.array([position[match_key(value)] for value in found], dtype=np.float64)
     declared_codes = np.full(len(codes), np.nan)
