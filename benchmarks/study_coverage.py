@@ -30,6 +30,8 @@ SIZES = (100, 400, 2000)
 # Intervals of samples of 400 rows and more must cover as often, but in cases that say why not.
 LEAST = 0.92
 GRID = 20_001
+TIME_GRID = 401  # squared, of risks and times
+HORIZON = 1.5  # of predicted risks of an event
 PAIR_GRID = 2**17  # points of two numbers that are spread evenly
 SURVIVAL_GRID = 2**14  # points of four such numbers
 Columns = dict[str, Floats]
@@ -123,6 +125,32 @@ def two_survival_scores(correlation: float) -> Population:
     return Population(title, grid, sample, roles, {"bins": 32, "ranges": ranges})
 
 
+def times_to_events(censoring: float) -> Population:
+    """Return rows with a time to an event that grows with their risk, censored in samples."""
+
+    def columns(normal: Floats, time: Floats) -> Columns:
+        risk = 1 - np.exp(-HORIZON * np.exp(0.6 * normal - 0.6))  # slightly wrong
+        return {"time": time, "event": np.ones(len(time)), "risk": risk}
+
+    def times(normal: Floats, share: Floats) -> Floats:
+        return np.asarray(-np.log1p(-share) * np.exp(0.6 - 0.8 * normal))
+
+    def sample(rng: np.random.Generator, n: int) -> Columns:
+        normal = rng.normal(size=n)
+        made = columns(normal, times(normal, rng.random(n)))
+        censored = rng.exponential(1 / censoring, n)
+        made["event"] = (made["time"] <= censored).astype(np.float64)
+        made["time"] = np.minimum(made["time"], censored)
+        return made
+
+    normal, share = np.linspace(-5, 5, TIME_GRID), (np.arange(TIME_GRID) + 0.5) / TIME_GRID
+    normal, share = np.repeat(normal, TIME_GRID), np.tile(share, TIME_GRID)
+    grid = columns(normal, times(normal, share)) | {"weight": np.exp(-(normal**2) / 2)}
+    sums = {"bins": 64, "ranges": {"risk": (0.0, 1.0), "time": (0.0, 6.0)}}
+    title = f"times to an event, {1 / censoring:.2g} to censoring"
+    return Population(title, grid, sample, {"score": "risk"}, sums)
+
+
 COMMON, RARE = predicted_risks(-0.5, 1.5), predicted_risks(-3.0, 1.2)
 TWO, ALIKE = two_risks(-0.5, 1.5, 0.7), two_risks(-2.0, 1.2, 0.95)
 TWO_SURVIVAL = two_survival_scores(0.7)
@@ -155,6 +183,18 @@ CASES = [
     Case("net-reclassification", TWO, AT),
     Case("net-reclassification", ALIKE, {"thresholds": (0.05, 0.1, 0.2)}),
     Case("concordance-difference", TWO_SURVIVAL),
+    *(
+        Case(name, times_to_events(censoring), options)
+        for censoring in (0.2, 0.6)
+        for name, options in {
+            "uno-concordance": {"horizon": 2.0},
+            "time-dependent-auc": {"times": (0.5, 1.5)},
+            "kaplan-meier": {"times": (0.5, 1.5)},
+            "survival-brier-score": {"horizon": HORIZON},
+            "survival-calibration": {"horizon": HORIZON, "cuts": (0.35, 0.6)},
+            "survival-observed-expected-ratio": {"horizon": HORIZON},
+        }.items()
+    ),
 ]
 
 

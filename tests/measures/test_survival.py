@@ -96,7 +96,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "time-dependent-auc": {"times": [1.5, 2.25]},
     "survival-brier-score": {"horizon": HORIZON},
     "integrated-brier-score": {"times": [1.0, 2.0, 2.5]},
-    "survival-calibration": {"horizon": HORIZON, "edges": [0.3, 0.6]},
+    "survival-calibration": {"horizon": HORIZON, "cuts": [0.3, 0.6]},
     "survival-observed-expected-ratio": {"horizon": HORIZON},
     "uno-concordance": {"horizon": 2.5},
 }
@@ -156,10 +156,10 @@ def test_calibration_is_the_curve_of_each_group() -> None:
         "survival-calibration",
         interval=0.95,
         horizon=HORIZON,
-        groups=4,
+        cuts="0.2,0.4,0.7",
     )
-    edges = np.sort(x[:, 2])[[37, 75, 112]]
-    assert len(found.value) == 4
+    edges = [0.2, 0.4, 0.7]
+    assert found.labels[1] == "risk 0.2 to 0.4"
     for k, own in enumerate(np.split(np.sort(x[:, 2]), np.searchsorted(np.sort(x[:, 2]), edges))):
         group = x[np.isin(x[:, 2], own)]
         curve = KaplanMeierFitter().fit(group[:, 0], group[:, 1])

@@ -211,16 +211,7 @@ class RiskBins(NamedTuple):
 
 def risk_bins(x: Floats, weights: Floats, groups: int, cuts: Any) -> RiskBins:
     """Return the bins of rows, of equally many (`groups`), or between risks (`cuts`)."""
-    if cuts is None:
-        if not isinstance(groups, int | np.integer) or isinstance(groups, bool) or groups < 1:
-            raise InputError(f"groups = {groups!r} must be a whole number of at least 1")
-        counted = weights > 0
-        shares = np.arange(1, groups) / groups
-        # Just beyond the quantile, which belongs to the bin before the edge.
-        edges = np.nextafter(weighted_quantiles(x[counted, 0], weights[counted], shares), np.inf)
-        edges = np.unique(edges)
-    else:
-        edges = numbers_of("cuts", cuts, (0.0, 1.0))
+    edges = bin_edges(x[:, 0], weights, groups, cuts)
     place = np.searchsorted(edges, x[:, 0], side="right")
     filled, place = np.unique(
         np.where(weights > 0, place, place[weights > 0][0]), return_inverse=True
@@ -232,6 +223,19 @@ def risk_bins(x: Floats, weights: Floats, groups: int, cuts: Any) -> RiskBins:
     )
     labels = bin_labels(np.concatenate([[0.0], edges, [1.0]]), filled)
     return RiskBins(place, rows, risks / rows, observed / rows, labels)
+
+
+def bin_edges(risks: Floats, weights: Floats, groups: int, cuts: Any) -> Floats:
+    """Return the risks at which bins begin after the first one; each belongs to the bin after."""
+    if cuts is not None:
+        return numbers_of("cuts", cuts, (0.0, 1.0)) if np.size(cuts) else np.zeros(0)
+    if not isinstance(groups, int | np.integer) or isinstance(groups, bool) or groups < 1:
+        raise InputError(f"groups = {groups!r} must be a whole number of at least 1")
+    counted = weights > 0
+    shares = np.arange(1, groups) / groups
+    # Just beyond the quantile, which belongs to the bin before the edge.
+    quantiles = weighted_quantiles(risks[counted], weights[counted], shares)
+    return np.unique(np.nextafter(quantiles, np.inf))
 
 
 def bin_labels(ends: Floats, shown: Integers) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gosta.errors import InputError
+from gosta.measures.calibration import bin_edges, bin_labels
 from gosta.measures.definition import Measured, given_numbers, measure, numbers_of
 from gosta.measures.product_limit import ProductLimit
 from gosta.runtime.arrays import Booleans, Floats, Integers
@@ -177,17 +178,13 @@ def _brier_scores(x: Floats, weights: Floats, times: Floats) -> tuple[Floats, Fl
     axes=("mean predicted risk", "share with an event"),
 )
 def survival_calibration(
-    x: Floats, weights: Floats, horizon: float | None = None, groups: int = 10, edges: Any = None
+    x: Floats, weights: Floats, horizon: float | None = None, groups: int = 10, cuts: Any = None
 ) -> Measured:
     """Share with an event before the `horizon`, by Kaplan and Meier, of groups of rows by predicted
-    risk: ten groups of equally many rows, or those between `edges`.
+    risk: ten groups of equally many rows, or those between `cuts`.
     """
     time, risk = horizon_of(horizon), x[:, 2]
-    if edges is None:
-        ordered = np.sort(risk[weights > 0])
-        inner = np.unique(ordered[len(ordered) * np.arange(1, int(groups)) // int(groups)])
-    else:
-        inner = numbers_of("edges", edges, (0.0, 1.0)) if np.size(edges) else np.zeros(0)
+    inner = bin_edges(risk, weights, groups, cuts)
     group, count = np.searchsorted(inner, risk, side="right"), len(inner) + 1
     mass = np.bincount(group, weights, count)
     ends = np.concatenate([[0.0], inner, [1.0]])  # whose middle stands for a group without rows
@@ -200,7 +197,7 @@ def survival_calibration(
         values[k] = 1 - share[0]
         errors[k] = share[0] * np.sqrt(own.log_variances(np.array([time]))[0])
         trials[k] = (weights[group == k] > 0).sum()
-    labels = tuple(f"group {k + 1}" for k in range(count))
+    labels = bin_labels(ends, np.arange(count))
     return Measured(values, None, labels, at, np.nan_to_num(trials, nan=1.0), errors)
 
 

@@ -12,7 +12,8 @@ from copy import copy
 
 import numpy as np
 
-from gosta.measures.definition import MEASURES
+from gosta.measures.calibration import bin_labels
+from gosta.measures.definition import MEASURES, numbers_of
 from gosta.measures.product_limit import ProductLimit
 from gosta.measures.survival import horizon_of
 from gosta.runtime.arrays import Floats, Integers
@@ -32,7 +33,7 @@ class RiskSums(PlacedCounts):
     encode = staticmethod(encode.survival_risk)
     sums = "event risks"
     roles = ("time", "event", "score")
-    defaults = {"horizon": None}  # noqa: RUF012
+    defaults = {"horizon": None, "cuts": None}  # noqa: RUF012
     features_per_row = 3
     are_counts = False
 
@@ -40,6 +41,8 @@ class RiskSums(PlacedCounts):
         edges = np.array([edge for edge in self.axes[2].edges if 0 < edge < 1])
         groups = min(MOST_GROUPS, len(edges) + 1)
         self.inner = edges[np.arange(1, groups) * (len(edges) + 1) // groups - 1]
+        if self.options["cuts"] is not None:
+            self.inner = numbers_of("cuts", self.options["cuts"], (0.0, 1.0))
         self.horizon = horizon_of(self.options["horizon"])
         self.place = self.places("horizon", np.array([self.horizon]))
         self.bins_before = int(self.place[0]) // PLACES
@@ -60,7 +63,7 @@ class RiskSums(PlacedCounts):
 
     @property
     def key(self) -> tuple[object, ...]:
-        return *super().key, self.horizon
+        return *super().key, self.horizon, tuple(self.inner.tolist())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -205,7 +208,7 @@ class SurvivalCalibration(RiskSums):
 
     @property
     def points(self) -> Options:
-        return {"edges": self.inner}
+        return {"cuts": self.inner}
 
     def cases(self, totals: Floats) -> Floats:
         """Return the rows of each group with an event before the horizon, and the others."""
@@ -233,7 +236,7 @@ class SurvivalCalibration(RiskSums):
         value, low, high = product_limits(events, censored)
         rows, last = (censored + events).sum(axis=1), self.bins_before
         shares = [np.where(rows < 0.5, np.nan, 1 - part[:, last]) for part in (value, high, low)]
-        labels = tuple(f"group {k + 1}" for k in range(len(rows)))
+        labels = bin_labels(np.concatenate([[0.0], self.inner, [1.0]]), np.arange(len(rows)))
         return Result(shares[0], shares[1], shares[2], labels=labels, at=self.risks(totals))
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:

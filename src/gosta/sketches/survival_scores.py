@@ -205,6 +205,7 @@ class TimeDependentAuc(EventScoreMeasure):
         super().prepare()
         times = self.options["times"]
         self.times = shown_edges(self.axes[0]) if times is None else numbers_of("times", times)
+        self.placed_times = self.places("times", self.times)
         self.labels = tuple(f"before {time:g}" for time in self.times)
 
     @classmethod
@@ -217,7 +218,7 @@ class TimeDependentAuc(EventScoreMeasure):
         return {"times": self.times}
 
     def placed_options(self) -> Options:
-        return {"times": self.places("times", self.times)}
+        return {"times": self.placed_times}
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Let every event count by the least or the largest weight that is possible."""
@@ -225,7 +226,7 @@ class TimeDependentAuc(EventScoreMeasure):
         censored, events = counts.sum(axis=2)
         weights = event_weights(censored, events)
         ends = []
-        for place in self.placed_options()["times"]:
+        for place in self.placed_times:
             first = int(place) // PLACES
             controls = counts[:, first:].sum(axis=(0, 1))
             cases = counts[1, :first]

@@ -1,0 +1,126 @@
+"""Statistics of times to an event from sums: brackets, intervals, merged bins, shared sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gosta
+from gosta.datasets import load
+from gosta.runtime.arrays import Floats
+from gosta.sketches import Bins, Layout, StratumResult, make_layout
+from gosta.sketches.layout import BITS
+
+RANGES = {"time": (0.0, 1000.0), "score": (0.0, 1.0)}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "kaplan-meier": {"times": [200, 365, 700]},
+    "numbers-at-risk": {"times": [200, 365, 700]},
+    "time-dependent-auc": {"times": [200, 365]},
+    "uno-concordance": {"horizon": 500},
+    "concordance-index": {},
+    "survival-brier-score": {"horizon": 365},
+    "survival-calibration": {"horizon": 365, "cuts": [0.3, 0.6]},
+    "survival-observed-expected-ratio": {"horizon": 365},
+}
+Rows = dict[str, Floats]
+
+
+def rows(seed: int, n: int | None = None) -> Rows:
+    """Return times in days, weeks or months, some beyond the range, and risks with ties."""
+    rng = np.random.default_rng([8, seed])
+    n = n or int(rng.choice([15, 60, 200, 400]))
+    unit, normal = rng.choice([1, 7, 30]), rng.normal(size=n)
+    time = rng.exponential(np.exp(6 - 0.8 * normal))
+    censored = np.minimum(rng.exponential(rng.choice([300, 1000, 1e5]), n), 900 + 300 * (seed % 2))
+    risk = np.round(1 - np.exp(-np.exp(0.7 * normal - 0.4)), int(rng.integers(1, 4)))
+    ends = np.ceil(np.minimum(time, censored) / unit) * unit
+    return {"time": ends, "event": (time <= censored).astype(float), "score": risk}
+
+
+def layout_of(name: str, bins: int = 32, **settings: Any) -> Layout:
+    return make_layout(name, Bins(bins, RANGES, **settings), score="score", options=OPTIONS[name])
+
+
+def from_sums(layout: Layout, data: Rows, **settings: Any) -> StratumResult:
+    totals = layout.sums(layout.encode(load(data))) / 2.0**BITS
+    return layout.results(totals, **settings)[0]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_value_is_in_the_bracket_of_200_tables(name: str) -> None:
+    checked = 0
+    for seed in range(200):
+        data, min_cell = rows(seed), [0, 5][seed % 2]
+        layout = layout_of(name, [8, 16, 32][seed % 3])
+        result = from_sums(layout, data, min_cell=min_cell)
+        if not result.has_value or len(result.value) < len(OPTIONS[name].get("cuts", ())) + 1:
+            continue  # few rows of a kind, or groups that were merged
+        exact = np.atleast_1d(np.array(gosta.exact(data, name, options=OPTIONS[name]), dtype=float))
+        low, value, high = (
+            np.array(part, dtype=float) for part in (result.low, result.value, result.high)
+        )
+        shown = ~np.isnan(value)
+        assert (low <= exact)[shown].all()
+        assert (exact <= high)[shown].all()
+        assert ((low <= value) & (value <= high))[shown].all()
+        checked += bool(shown.any())
+    assert checked > 100
+
+
+@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"numbers-at-risk"}))
+def test_intervals_are_about_those_of_rows_in_one_place(name: str) -> None:
+    data = rows(5, 1500)
+    result = from_sums(layout_of(name, 64), data, level=0.95)
+    exact: Any = gosta.exact(data, name, interval=0.95, options=OPTIONS[name])
+    ends = np.array(result.intervals or [result.interval], dtype=float).T
+    wanted = np.array([np.atleast_1d(exact.low), np.atleast_1d(exact.high)])
+    widths = wanted[1] - wanted[0]
+    assert (np.abs(ends - wanted) < 0.12 * widths + 0.002).all()
+
+
+def test_times_keep_their_edges_when_bins_are_merged() -> None:
+    data = rows(4, 1500)
+    result = from_sums(layout_of("kaplan-meier", 64), data, min_cell=10)
+    exact = np.array(gosta.exact(data, "kaplan-meier", options=OPTIONS["kaplan-meier"]))
+    assert (np.subtract(result.high, result.low) < 0.02).all()
+    assert (np.abs(np.array(result.value) - exact) < 0.01).all()
+    at_risk = from_sums(layout_of("numbers-at-risk", 64), data, min_cell=10)
+    assert list(at_risk.value) == [np.sum(data["time"] >= time) for time in (200, 365, 700)]
+
+
+def test_statistics_of_the_same_columns_share_their_sums() -> None:
+    def size(names: str, **options: Any) -> int:
+        return make_layout(names, Bins(32, RANGES), score="score", options=options).size
+
+    assert size("time-dependent-auc,concordance-index", times="200,365") == size(
+        "time-dependent-auc", times="200,365"
+    )
+    assert size("concordance-index,uno-concordance", horizon=365) == size(
+        "uno-concordance", horizon=365
+    )
+    risks = "survival-brier-score,survival-calibration,survival-observed-expected-ratio"
+    assert size(risks, horizon=365) == size("survival-brier-score", horizon=365)
+
+
+def test_with_noise_values_stay_near() -> None:
+    data, rng = rows(5, 1500), np.random.default_rng(2)
+    for name in ("kaplan-meier", "time-dependent-auc", "survival-brier-score", "uno-concordance"):
+        layout = layout_of(name, 12)
+        totals = layout.sums(layout.encode(load(data))) / 2.0**BITS
+        (plain,) = layout.results(totals)
+        noisy = totals + 2.0 * rng.normal(size=layout.size)
+        (result,) = layout.results(noisy, noise_variance=4.0, level=0.95)
+        assert result.has_value
+        assert not result.is_certified
+        assert np.array(result.value) == pytest.approx(np.array(plain.value), abs=0.06)
+
+
+def test_what_cannot_be_is_said() -> None:
+    with pytest.raises(gosta.InputError, match="times = 2000 must lie within the range of 'time'"):
+        make_layout(
+            "time-dependent-auc", Bins(8, RANGES), score="score", options={"times": "365,2000"}
+        )
+    with pytest.raises(gosta.InputError, match="horizon is missing"):
+        make_layout("survival-brier-score", Bins(8, RANGES), score="score")
