@@ -151,6 +151,15 @@ def times_to_events(censoring: float) -> Population:
     return Population(title, grid, sample, {"score": "risk"}, sums)
 
 
+LITTLE_CENSORED, MUCH_CENSORED = times_to_events(0.2), times_to_events(0.6)
+OF_TIMES: Mapping[str, Options] = {
+    "uno-concordance": {"horizon": 2.0},
+    "time-dependent-auc": {"times": (0.5, 1.5)},
+    "kaplan-meier": {"times": (0.5, 1.5)},
+    "survival-brier-score": {"horizon": HORIZON},
+    "survival-calibration": {"horizon": HORIZON, "cuts": (0.35, 0.6)},
+    "survival-observed-expected-ratio": {"horizon": HORIZON},
+}
 COMMON, RARE = predicted_risks(-0.5, 1.5), predicted_risks(-3.0, 1.2)
 TWO, ALIKE = two_risks(-0.5, 1.5, 0.7), two_risks(-2.0, 1.2, 0.95)
 TWO_SURVIVAL = two_survival_scores(0.7)
@@ -184,16 +193,9 @@ CASES = [
     Case("net-reclassification", ALIKE, {"thresholds": (0.05, 0.1, 0.2)}),
     Case("concordance-difference", TWO_SURVIVAL),
     *(
-        Case(name, times_to_events(censoring), options)
-        for censoring in (0.2, 0.6)
-        for name, options in {
-            "uno-concordance": {"horizon": 2.0},
-            "time-dependent-auc": {"times": (0.5, 1.5)},
-            "kaplan-meier": {"times": (0.5, 1.5)},
-            "survival-brier-score": {"horizon": HORIZON},
-            "survival-calibration": {"horizon": HORIZON, "cuts": (0.35, 0.6)},
-            "survival-observed-expected-ratio": {"horizon": HORIZON},
-        }.items()
+        Case(name, population, options)
+        for population in (LITTLE_CENSORED, MUCH_CENSORED)
+        for name, options in OF_TIMES.items()
     ),
 ]
 
