@@ -88,6 +88,8 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
         ({"label": "risk"}, "columns.risk.type = 'number' must be class"),
         ({"scores": ("sex",)}, "columns.sex.type = 'class' must be number"),
         ({"scores": ("risk", "other", "time")}, "name one, or two to compare"),
+        ({"times": (1.0, 9.0)}, r"study.times = 9 must lie within columns.time.range, 0 to 9"),
+        ({"horizon": 12.0}, r"study.horizon = 12 must lie within columns.time.range, 0 to 9"),
         ({"time": None}, "survival needs time and event"),
         ({"scores": ("risk",)}, "comparison needs two scores"),
         ({"confidence_level": 1.5}, "study.confidence_level = 1.5 must be between 0 and 1"),
@@ -160,6 +162,47 @@ def test_private_sums_give_the_same_file_of_results(folder: Path, tmp_path: Path
             assert (value <= np.array(result.high, dtype=float) + 1e-9).all(), one["statistic"]
     results.write(tmp_path, found)
     assert results.read(tmp_path)["estimates"][0]["question"] == "table-one"
+
+
+def test_values_beyond_a_range_are_said(folder: Path) -> None:
+    narrow = {**COLUMNS, "time": Column(range=(0.0, 5.0))}
+    study = msgspec.structs.replace(make(questions=("survival",), groups=()), columns=narrow)
+    settings = study.private
+    sums = gosta.private.release(
+        load(folder),
+        study.statistics,
+        bins=20,
+        ranges=settings.ranges,
+        drop_missing=True,
+        options=study.options,
+    )
+    found = values_of(collect(study, sums.results, {}))
+    warned = [title for title, one in found.items() if one["warnings"]]
+    clipped = {one.statistic for one in sums.results if one.clipped}
+    assert set(warned) == clipped
+
+
+def test_a_site_reads_its_file_as_its_node_does(folder: Path, tmp_path: Path, gosta_: Any) -> None:
+    files = sorted(folder.glob("*.csv"))
+    raw = files[0].read_text().replace("died", "verstorben").replace("yes", "ja")
+    (tmp_path / "roh.csv").write_text(raw)
+    study = tmp_path / "study"
+    words = ("--label", "died", "--score", "risk", "--yes")
+    assert gosta_("study", "init", study, "--data", files[0], *words)[0] == 0
+    assert gosta_("network", "init", tmp_path / "net", "--study", study, "--enrol")[0] == 0
+    rules = ("--column", "died=verstorben", "--value", "died:ja=yes")
+    code, _, err = gosta_(
+        *("node", "request", tmp_path / "net" / "invitation.json", tmp_path / "site"),
+        *("--name", "a", "--address", "outbound", "--data", tmp_path / "roh.csv", *rules),
+    )
+    assert code == 0, err
+    places = (("--data", tmp_path / "site"), ("--data", files[1]))
+    code, _, err = gosta_("study", "run", study, *places[0], *places[1])
+    assert code == 0, err
+    mixed = results.read(study)["estimates"]
+    assert gosta_("study", "run", study, "--data", files[0], "--data", files[1])[0] == 0
+    plain = results.read(study)["estimates"]
+    assert [one["value"] for one in mixed] == [one["value"] for one in plain]
 
 
 def test_results_of_another_study_are_refused(folder: Path) -> None:

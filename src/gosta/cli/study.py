@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 StudyFolder = Annotated[Path, typer.Argument(help="The study's folder, with study.toml.")]
 DataFiles = Annotated[
-    list[Path] | None, "A file of rows, or several: given once for each, as one for each site."
+    list[Path] | None,
+    "A file of rows, or a site's folder, whose node.toml says how its file is read; given once for "
+    "each.",
 ]
 
 
@@ -205,15 +207,27 @@ def _release(study: Study) -> list[tuple[str, str]]:
 
 def run(folder: StudyFolder, reading: options.Reading, data: DataFiles = None) -> None:
     """Compute a study over files that are in one place; write results.json into its folder."""
-    from gosta.datasets import load
     from gosta.studies import pooled, results
     from gosta.studies.definition import read_study
 
     if not data:
         raise InputError("data is missing: name the files of rows (--data a.csv --data b.xlsx)")
     study = read_study(folder)
-    found = pooled.run(study, [load(str(file), **reading.settings()) for file in data])
+    found = pooled.run(study, [_load(file, reading) for file in data])
     _show(found, results.write(_place(folder), found), folder)
+
+
+def _load(place: Path, reading: options.Reading) -> Data:
+    """Return the rows of a file, or those of a site's folder as its node reads them."""
+    from gosta.datasets import load
+    from gosta.net.deploy.node_folder import NodeFolder
+    from gosta.net.node.rows import load_table
+
+    site = NodeFolder(place)
+    if not site.is_here:
+        return load(str(place), **reading.settings())
+    node = site.read().node
+    return load_table(place / node.data, node.format)
 
 
 def collect(
@@ -245,6 +259,8 @@ def _show(found: dict[str, Any], path: Path, folder: Path) -> None:
     rows += f", {dropped:,} left out as a value is missing" if dropped else ""
     print(f"{path}: {values} of {rows}, {found['how']['mode']}")
     lines = [f"no value of {title}: {reason}" for title, reason in without.items()]
+    warnings = {warning: one["statistic"] for one in estimates for warning in one["warnings"]}
+    lines += [f"warning: {title}: {warning}" for warning, title in warnings.items()]
     print(*map(terminal.printable, lines), f"next: gosta report {_quoted(folder)}", sep="\n")
 
 

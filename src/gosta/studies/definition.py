@@ -276,6 +276,7 @@ def check_study(study: Study) -> None:
             _check_risks(study, question)
         if not any(item.question == question for item in study.items):
             raise InputError(f"study.questions: {question} needs {NEEDS[question]}")
+    _check_times(study)
     if study.privacy.strata:
         raise InputError("privacy.strata is set by study.groups: remove it")
     check_settings(study.private, "privacy.")
@@ -289,6 +290,20 @@ def _check_class(name: str, column: Column, needed: str) -> None:
             f"columns.{name}.classes = {list(column.classes)!r} must be "
             f"{needed or 'two classes or more'}, such as ['no', 'yes']"
         )
+
+
+def _check_times(study: Study) -> None:
+    """Raise `InputError` for times that the range of times does not have."""
+    asked = study.study
+    ends = None if asked.time is None else study.columns[asked.time].range
+    horizon = () if asked.horizon is None else (asked.horizon,)
+    for name, times in {"times": asked.times, "horizon": horizon}.items():
+        for time in times:
+            if ends is not None and not ends[0] < time < ends[1]:
+                raise InputError(
+                    f"study.{name} = {time:g} must lie within columns.{asked.time}.range, "
+                    f"{ends[0]:g} to {ends[1]:g}"
+                )
 
 
 def _check_risks(study: Study, question: str) -> None:

@@ -123,7 +123,9 @@ def _described(name: str, answers: Answers, data: Data) -> Column:
     """Return what the rows say of a column that plays a role."""
     if name in answers.classes:
         return Column("class", classes=answers.classes[name])
-    if name == answers.label or name in answers.groups:
+    if name == answers.event and data.columns[name].dtype.kind in "biuf":
+        return Column("class", classes=(0, 1))
+    if name in (answers.label, answers.event) or name in answers.groups:
         table = data.select(label=name)
         classes = table.class_codes()[1]
         if len(classes) > MOST_CLASSES:
@@ -133,8 +135,6 @@ def _described(name: str, answers: Answers, data: Data) -> Column:
         if name == answers.label and likely_positive(table.assumed_classes(None)) is not None:
             classes = classes[::-1]
         return Column("class", classes=tuple(map(_plain, classes)))
-    if name == answers.event:
-        return Column("class", classes=(0, 1))
     if name in answers.ranges:
         return Column(range=answers.ranges[name])
     values = _numbers(name, data)

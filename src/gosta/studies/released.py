@@ -11,6 +11,7 @@ from gosta.sketches.results import StratumResult
 from gosta.studies.definition import Study
 from gosta.studies.questions import TABLE_ONE
 from gosta.studies.results import record
+from gosta.views import numbers
 
 WAY_OUT = "take the study.toml with which the network was made"
 
@@ -24,17 +25,24 @@ def collect(study: Study, results: Sequence[StratumResult], how: dict[str, Any])
         raise InputError(f"the network computes {title}, which is not in the study", remedy=WAY_OUT)
     for title in sorted(asked.keys() - estimates.keys()):
         raise InputError(f"the network does not compute {title} of the study", remedy=WAY_OUT)
-    found = [
-        (
-            item,
-            estimates[title]._replace(
-                columns=item.columns, options=study.options_of(item[1], True)
-            ),
-        )
-        for title, item in asked.items()
-    ]
+    clipped = {one.statistic: one.clipped for one in results if not one.stratum}
+    found = []
+    for title, item in asked.items():
+        estimate, own = estimates[title], study.options_of(item.statistic, True)
+        warnings = (*estimate.warnings, *_warnings(clipped[title]))
+        estimate = estimate._replace(columns=item.columns, options=own, warnings=warnings)
+        found.append((item, estimate))
     rows = max((estimate.n for estimate in estimates.values()), default=0)
-    complete = [estimates[title].n for title, item in asked.items() if item[0] != TABLE_ONE]
-    incomplete = rows - max(complete) if complete and len(complete) < len(asked) else None
+    complete = [estimates[title].n for title, item in asked.items() if item.question != TABLE_ONE]
+    has_both = bool(complete) and len(complete) < len(asked)
+    incomplete = max(rows - max(complete), 0) if has_both else None
     how = {"mode": "private sums", "data": [], **how}
     return record(study, found, how, max(complete, default=rows), incomplete)
+
+
+def _warnings(clipped: float) -> tuple[str, ...]:
+    """Return what to say of values beyond the ranges of the dictionary."""
+    if clipped < 0.5:
+        return ()
+    what = f"{numbers.count(round(clipped), 'value')} beyond the declared range counted as its end"
+    return (f"{what}, and the bracket is for that: widen the range, or name codes as missing",)
