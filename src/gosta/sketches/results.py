@@ -134,7 +134,8 @@ def stratum_result(
 
 def p_text(result: StratumResult, place: int = 0) -> str:
     """Return the p-value of one of a result's values, to be shown after its interval."""
-    return f", p = {numbers.p_value(result.p_values[place])}" if result.p_values else ""
+    p = result.p_values[place] if result.p_values else None
+    return "" if p is None else f", p = {numbers.p_value(p)}"
 
 
 def _definition(sketch: Sketch) -> Statistic | Measure:

@@ -342,8 +342,7 @@ class Estimate(NamedTuple):
             what = f"{numbers.percent(self.level, 'g')} interval"
             what += f" for {self.covers}" * (self.covers != POPULATION)
             error = f", standard error {numbers.number(self.standard_error, 3)}"
-            if self.p_value is not None:
-                error += f", p = {numbers.p_value(self.p_value)}"
+            error += _p_text(self)
             ends = numbers.interval(self.low, self.high)
             lines.append(f"  {ends} ({what}){error * (not isnan(self.standard_error))}")
         seconds = "" if self.seconds is None else f"{self.seconds:.2g} s"
@@ -355,6 +354,12 @@ class Estimate(NamedTuple):
         if isinstance(value, list) and is_long:
             lines += [f"  row {k}: {numbers.number(each)}" for k, each in enumerate(value, 1)]
         return "\n".join([*lines, *_warning_lines([self])])
+
+
+def _p_text(estimate: Estimate) -> str:
+    """Return the p-value of one value, to be shown after others."""
+    p = estimate.p_value
+    return "" if p is None or not isfinite(p) else f", p = {numbers.p_value(p)}"
 
 
 def _finite(values: Any) -> float | list[float | None] | None:
@@ -484,6 +489,8 @@ def _single_value(estimate: Estimate, place: int) -> Estimate:
         for name in ("value", "low", "high", "standard_error", "degrees")
         if np.ndim(getattr(estimate, name))
     }
+    if isnan(numbers_of["value"]):
+        numbers_of["value"] = None
     return estimate._replace(
         **numbers_of,
         statistic=f"{estimate.statistic}: {estimate.labels[place]}",
@@ -502,8 +509,7 @@ def _cells(estimate: Estimate, has_interval: bool, last: str) -> list[str]:
             value = f"{np.size(estimate.value):,} {what} (--json)"
     elif estimate.level is not None:
         ends = [numbers.interval(estimate.low, estimate.high)]
-        if estimate.p_value is not None:
-            ends[0] += f", p = {numbers.p_value(estimate.p_value)}"
+        ends[0] += _p_text(estimate)
     return [
         estimate.statistic,
         f"{estimate.n:,}",
