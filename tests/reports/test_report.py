@@ -202,13 +202,37 @@ def test_thresholds_are_tables_and_curves_pictures() -> None:
     ]
 
 
+def test_the_curve_of_events_is_told_at_the_times_of_the_study() -> None:
+    found = results()
+    found["study"]["times"] = [5.0, 30.0, 45.0]
+    table = tables(section(content.build(json.loads(json.dumps(found))), "Survival"))[0]
+    assert table.heading == ["time", "Share without an event before"]
+    assert [row[0] for row in table.rows] == ["30", "45"]  # nothing is known before the first event
+    assert [row[1][:5] for row in table.rows] == ["0.900", "0.700"]
+
+
+def test_many_groups_have_a_table_of_their_differences() -> None:
+    groups = tuple(
+        Estimate(0.7, 0.6, 0.8, 0.05, 0.95, group=f"ward = {k}", n=50 + k) for k in range(4)
+    )
+    found = results()
+    auc = estimate("auc", "risk", 0.75, by="ward", groups=groups)
+    found["estimates"] = [{"question": "discrimination", **auc}]
+    values, gaps = tables(section(content.build(json.loads(json.dumps(found))), "Subgroups"))
+    assert values.heading[-1] == "p of all\nCochran's Q"
+    assert values.rows[0][-1] == "1"
+    assert [head.partition("\n")[0] for head in gaps.heading[1:]] == [
+        f"ward = {k} less ward = 3" for k in range(3)
+    ]
+
+
 def test_groups_are_compared() -> None:
     blocks = section(built(), "Subgroups")
-    values, differences = tables(blocks)
-    assert values.heading == ["", "sex = F\nn = 50", "sex = M\nn = 50"]
-    assert values.rows[0] == ["AUC, risk", *["0.700\n0.600 to 0.800"] * 2]
-    assert differences.heading == ["", "sex = M less sex = F"]
-    assert differences.rows[0][1].startswith("0.000\n-0.141 to 0.141\np = 1")
+    (table,) = tables(blocks)
+    heads = ["sex = F\nn = 50", "sex = M\nn = 50", "sex = M less sex = F\nn = 100"]
+    assert table.heading == ["", *heads]
+    assert table.rows[0][:3] == ["AUC, risk", *["0.700\n0.600 to 0.800"] * 2]
+    assert table.rows[0][3] == "0.000\n-0.141 to 0.141\np = 1"
     (pictures,) = [block.pictures for block in blocks if isinstance(block, Figures)]
     assert [one.title for one in pictures] == [
         "AUC by sex, risk (n = 100)",

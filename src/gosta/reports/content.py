@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -80,11 +80,12 @@ def build(results: Mapping[str, Any]) -> Report:
     scores = results["study"].get("scores", [])
     found = [_found(record, scores) for record in results["estimates"]]
     known = [one for one in found if one.estimate.value is not None]
+    at_times = list(_at_times(known, results["study"].get("times") or ()))
     sections = [
         _study(results),
         _table_one(known),
         _main_results(known),
-        *(_question(question, title, known) for question, title in SECTIONS.items()),
+        *(_question(question, title, [*known, *at_times]) for question, title in SECTIONS.items()),
         _subgroups(known),
         _without_value(found),
         _methods(results, known),
@@ -326,6 +327,23 @@ def _picture_title(picture: Picture, own: Sequence[Found]) -> str:
     return f"{words} (n = {first.n:,})"
 
 
+def _at_times(found: Sequence[Found], times: Sequence[float]) -> Iterator[Found]:
+    """Yield Kaplan and Meier's curve of all times of events at the times of the study."""
+    for one in found:
+        at = np.ravel(one.estimate.at) if one.name == "kaplan-meier" else np.zeros(0)
+        wanted = np.array([time for time in times if len(at) and at[0] < time], dtype=np.float64)
+        if len(wanted) and not np.array_equal(at, times):
+            places = np.searchsorted(at, wanted) - 1  # the last event before
+            value, low, high = (
+                np.ravel(part)[places] if np.size(part) == len(at) else part
+                for part in (one.estimate.value, one.estimate.low, one.estimate.high)
+            )
+            estimate = one.estimate._replace(
+                at=wanted, value=value, low=low, high=high, bracket=None
+            )
+            yield one._replace(name="kaplan-meier-at-times", estimate=estimate)
+
+
 def _labelled(found: Sequence[Found]) -> list[Block]:
     """Return a table of each statistic of several labelled values, a column for each score."""
     blocks: list[Block] = []
@@ -390,42 +408,50 @@ def _subgroups(found: Sequence[Found]) -> Section:
     names = {one.name for one in grouped}
     left_out = "calibration-curve" if "smooth-calibration-curve" in names else ""
     drawn = [one for one in grouped if one.name in CURVES_BY_GROUP and one.name != left_out]
-    blocks: list[Block] = [_groups_table(chosen), *_differences(chosen)] if chosen else []
+    blocks: list[Block] = _groups_tables(chosen) if chosen else []
     shown = [one for one in _pictures([*chosen, *drawn], found) if one.has_groups]
     return Section("Subgroups", [*blocks, Figures(shown)] if shown else blocks)
 
 
-def _groups_table(found: Sequence[Found]) -> Table:
-    """Return the values of all groups, and of several groups whether they differ beyond chance."""
-    names = list(dict.fromkeys(group.group or "" for one in found for group in one.estimate.groups))
-    sizes = {group.group: group.n for one in found for group in one.estimate.groups}
-    heading = ["", *(f"{name}\nn = {sizes[name]:,}" for name in names)]
-    rows = []
-    for one in found:
-        there = [group for group in one.estimate.groups if group.value is not None]
-        cells = {group.group: _cells(group)[0] for group in there}
-        rows.append([_of_score(one), *(cells.get(name, numbers.NONE) for name in names)])
-    if len(names) > 2:
-        heading.append("p of all\nCochran's Q")
-        rows = [[*row, _p_of_all(one)] for row, one in zip(rows, found, strict=True)]
-    return Table(_with_intervals("Values of groups", found), heading, rows)
+def _groups_tables(found: Sequence[Found]) -> list[Block]:
+    """Return the values of all groups, and their differences from the largest one."""
+    values = [
+        {group.group: group for group in one.estimate.groups if group.value is not None}
+        for one in found
+    ]
+    gaps = [{gap.group: gap for gap in one.estimate.differences} for one in found]
+    of_values, of_gaps = (_group_columns(parts) for parts in (values, gaps))
+    if len(of_values[0]) > 2:
+        of_values[0].append("p of all\nCochran's Q")
+        for cells, one in zip(of_values[1], found, strict=True):
+            cells.append(_p_of_all(one))
+    parts = [("Values of groups", *of_values), ("Differences between groups", *of_gaps)]
+    if len(of_values[0]) + len(of_gaps[0]) <= MOST_COLUMNS:
+        rows = [[*one, *other] for one, other in zip(of_values[1], of_gaps[1], strict=True)]
+        parts = [("Values of groups", [*of_values[0], *of_gaps[0]], rows)]
+    titles = [f"{_capital(one.title)}, {one.score}".removesuffix(", ") for one in found]
+    return [
+        Table(
+            _with_intervals(caption, found),
+            ["", *heading],
+            [[title, *cells] for title, cells in zip(titles, rows, strict=True)],
+        )
+        for caption, heading, rows in parts
+        if heading
+    ]
 
 
-def _of_score(one: Found) -> str:
-    return f"{_capital(one.title)}, {one.score}".removesuffix(", ")
-
-
-def _differences(found: Sequence[Found]) -> list[Block]:
-    """Return the differences of groups from the largest one; nothing if there are none."""
-    by_title = {_of_score(one): one.estimate.differences for one in found}
-    names = list(dict.fromkeys(str(gap.group) for gaps in by_title.values() for gap in gaps))
-    if not names:
-        return []
-    rows = []
-    for title, gaps in by_title.items():
-        cells = {gap.group: _cells(gap)[0] for gap in gaps}
-        rows.append([title, *(cells.get(name, numbers.NONE) for name in names)])
-    return [Table(_with_intervals("Differences between groups", found), ["", *names], rows)]
+def _group_columns(
+    parts: Sequence[Mapping[str | None, Estimate]],
+) -> tuple[list[str], list[list[str]]]:
+    """Return the heading of each group's column, and the cells of each line."""
+    sizes = {name: group.n for groups in parts for name, group in groups.items()}
+    heading = [f"{name}\nn = {n:,}" for name, n in sizes.items()]
+    cells = [
+        [_cells(groups[name])[0] if name in groups else numbers.NONE for name in sizes]
+        for groups in parts
+    ]
+    return heading, cells
 
 
 def _p_of_all(one: Found) -> str:

@@ -162,11 +162,12 @@ def _table(pages: _Pages, table: Table) -> None:
     pages.skip(-GAP / 2)
     for row in rows:
         is_heading = row is table.heading
+        weight = "bold" if is_heading else "normal"
         cells = [
             [
                 (line, k > 0)
                 for k, part in enumerate(cell.split("\n"))
-                for line in _wrapped(part, size, width)
+                for line in _wrapped(part, size, width, weight)
             ]
             for cell, width in zip(row, widths, strict=True)
         ]

@@ -28,6 +28,7 @@ TITLES = {
     "net-benefit": "net benefit",
     "net-benefit-of-all": "net benefit of treating all",
     "kaplan-meier": "share without an event",
+    "kaplan-meier-at-times": "share without an event before",
     "numbers-at-risk": "rows at risk",
     "concordance-index": "C-index (Harrell)",
     "uno-concordance": "C-index (Uno)",
