@@ -188,11 +188,23 @@ class Area(NamedTuple):
     by_negative: Floats
 
     def measured(self, groups: Groups, x: Floats, weights: Floats) -> Measured:
-        """Return the area as a value of which every row has a part."""
-        slopes = np.where(
-            x[:, 1] > 0, self.by_positive[groups.of_row], self.by_negative[groups.of_row]
+        """Return the area as a value of which every row has a part.
+
+        Both classes add their variances, each estimated from its own rows.
+        """
+        variance, trials, slopes = 0.0, np.inf, np.zeros(len(x))
+        for chosen, by_group in ((x[:, 1] > 0, self.by_positive), (x[:, 1] < 0, self.by_negative)):
+            slopes[chosen] = by_group[groups.of_row[chosen]]
+            rows = float((weights[chosen] > 0).sum())
+            squares = (weights[chosen] * slopes[chosen]) ** 2
+            variance += float(squares.sum()) * rows / max(rows - 1, 1.0)
+            trials = min(trials, equal_rows(weights, chosen))
+        return Measured(
+            np.array([self.value]),
+            (weights.sum() * slopes)[:, None],
+            errors=np.array([np.sqrt(variance)]),
+            trials=np.array([trials]),
         )
-        return Measured(np.array([self.value]), (weights.sum() * slopes)[:, None])
 
 
 @measure(encode=encode.scored, bounds=(0.0, 1.0), scale="logit")

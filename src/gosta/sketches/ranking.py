@@ -267,6 +267,12 @@ class ScoreArea(ScoreBins):
         found = self.area(self.from_highest(totals))
         return np.concatenate([found.by_positive[::-1], found.by_negative[::-1]])
 
+    def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
+        """Add the variances of both classes, each estimated from its own rows."""
+        rows = self.groups_of(totals)
+        squares = self.table(totals * gradient**2).sum(axis=1)
+        return float(squares @ (rows / np.maximum(rows - 1, 1.0)))
+
     def degrees(self, totals: Floats, gradient: Floats) -> float:
         """Return those of the smaller class."""
         return max(float(self.groups_of(totals).min()) - 1, 1.0)
