@@ -217,6 +217,18 @@ def test_results_of_another_study_are_refused(folder: Path) -> None:
         collect(make(questions=("survival",)), sums.results, {})
 
 
+def test_a_study_with_noise_has_a_delta(folder: Path, tmp_path: Path, gosta_: Any) -> None:
+    words = ("--data", folder / "site-1.csv", *ROLES, "--yes", "--epsilon", 4)
+    assert gosta_("study", "init", tmp_path / "noisy", *words)[0] == 0
+    code, out, _ = gosta_("study", "check", tmp_path / "noisy")
+    assert code == 0
+    assert "epsilon 4, delta 1e-06 for all of them together" in out
+    assert gosta_("study", "init", tmp_path / "zero", *words, "--delta", 0)[0] == 0
+    code, _, err = gosta_("study", "check", tmp_path / "zero")
+    assert code == 2
+    assert "delta = 0 suits statistics that are functions of counts only; set it" in err
+
+
 def test_sums_of_a_study_fit_into_one_release() -> None:
     assert make().layout().size < 131_072
     assert msgspec.to_builtins(make())["privacy"] == {"bins": 40}

@@ -55,7 +55,7 @@ class Questions:
     epsilon: Annotated[
         float | None, "Differential privacy of the whole study; by default there is no noise."
     ] = None
-    delta: Annotated[float | None, "Its second parameter, such as 1e-6."] = None
+    delta: Annotated[float | None, "Its second parameter; by default 1e-6."] = None
 
     def answers(self) -> Answers:
         """Return what is said, in the terms of a proposal."""
@@ -74,7 +74,7 @@ class Questions:
             _floats("times", self.times),
             self.horizon,
             self.epsilon,
-            self.delta or 0.0,
+            self.delta,
             dict(map(options.parse_range, self.range_ or [])),
             classes,
         )
@@ -185,11 +185,15 @@ def check(folder: StudyFolder, as_json: options.Json = False) -> None:
 
 def _release(study: Study) -> list[tuple[str, str]]:
     """Return what a release of a study needs, in words."""
+    from gosta.net.config import MIN_SITES
+    from gosta.private.noise import choose_noise
+
     layout, privacy = study.layout(), study.privacy
     told = layout.describe()
     only_here = dict.fromkeys(item.statistic for item in study.items if item not in study.summed)
     cost = "no noise; each site's policy hides small counts"
     if privacy.epsilon is not None:
+        choose_noise(privacy, layout, MIN_SITES)  # an error if a delta is needed
         delta = f", delta {privacy.delta:g}" if privacy.delta else ""
         cost = f"epsilon {privacy.epsilon:g}{delta} for all of them together"
     leaves = f"{told['numbers']}; {8 * layout.size / 1e6:.2g} MB of masked numbers from each site"

@@ -25,6 +25,7 @@ MOST_CLASSES = 12  # of a column that is described by classes
 # Of which decision thresholds are edges; the most that fit are taken, few if there is noise.
 BINS = (40, 20, 10)
 BINS_WITH_NOISE = (20, 10)
+DELTA = 1e-6  # far below one over the rows of a study
 PLAIN_CLASSES = ("no", "yes")
 RISK_THRESHOLDS = (0.1, 0.2, 0.3, 0.5)
 
@@ -44,7 +45,7 @@ class Answers:
     times: tuple[float, ...] = ()
     horizon: float | None = None
     epsilon: float | None = None
-    delta: float = 0.0
+    delta: float | None = None  # with epsilon; None: the default
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -92,7 +93,8 @@ def _with_bins(asked: Asked, columns: dict[str, Column], answers: Answers) -> St
     for bins in BINS_WITH_NOISE if answers.epsilon else BINS:
         privacy = PrivateSettings(bins)
         if answers.epsilon is not None:
-            privacy = replace(privacy, epsilon=answers.epsilon, delta=answers.delta)
+            delta = DELTA if answers.delta is None else answers.delta
+            privacy = replace(privacy, epsilon=answers.epsilon, delta=delta)
         study = Study(asked, columns, privacy)
         try:
             size = study.layout().size

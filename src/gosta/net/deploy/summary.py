@@ -23,6 +23,7 @@ from gosta.statistics.references import parse_references
 from gosta.views import numbers, terminal
 
 MAX_NAMES = 12  # that are listed
+MAX_STATISTICS = 4  # that are named in a title
 # Terms of private sums that are not in the summary of a new network.
 OMITTED_TERMS = ("mode", "interval", "score", "label")
 
@@ -302,7 +303,8 @@ def _data_words(task: Task) -> str:
 
 
 def _task_words(task: Task) -> str:
-    return f"{task.statistic} by {'private sums' if task.private else task.protocol}"
+    statistics = shorten(task.statistic.split(","), MAX_STATISTICS)
+    return f"{statistics} by {'private sums' if task.private else task.protocol}"
 
 
 def _quoted(folder: Path) -> str:
