@@ -425,3 +425,18 @@ def test_random_messy_files_are_the_clean_one(tmp_path: Path, seed: int) -> None
     assert found.columns["died"].tolist() == clean.columns["died"].tolist()
     values = [one.columns["x"].astype(float).tobytes() for one in (found, clean)]
     assert values[0] == values[1]
+
+
+def test_capitals_do_not_matter_unless_two_values_differ_by_them() -> None:
+    raw = {"x": np.array(["Ja", "JA ", "ja", "nein", None], dtype=object)}
+    rules = Harmonisation(values={"x": {"ja": "yes", "NEIN": "no"}})
+    assert rules.apply(raw, "x.csv")["x"].tolist() == ["yes", "yes", "yes", "no", None]
+    rules = Harmonisation(values={"x": {"ja": "yes", "Ja": "maybe"}})
+    assert rules.apply(raw, "x.csv")["x"].tolist() == ["maybe", "JA ", "yes", "nein", None]
+
+
+def test_cells_that_are_neither_numbers_nor_text_stay() -> None:
+    cells = np.empty(3, dtype=object)
+    cells[:] = [[1], {"a": 2}, "k.A."]
+    found = Harmonisation(na_values=("k.A.",)).apply({"x": cells}, "x.jsonl")["x"]
+    assert found.tolist() == [[1], {"a": 2}, None]

@@ -132,7 +132,7 @@ class Harmonisation(
 
     def _column(self, name: str, column: NDArray[Any], decimal: str) -> NDArray[Any]:
         missing = self.missing(name)
-        meaning = {match_key(key): value for key, value in self.values.get(name, {}).items()}
+        meaning = _meanings(self.values.get(name, {}))
         if missing or meaning:
             column = _replace(column, missing, meaning, decimal)
             # A code may be written as a number in one of several ways, as -9 and -9,0.
@@ -169,17 +169,35 @@ def _replace(
         known = [key for key in (*missing, *meaning) if isinstance(key, float)]
         if not np.isin(column, known).any():
             return column
-    distinct = set(column.tolist())
-    found = {value for value in distinct if value is not None and value == value}
-    keys = {value: _cell_key(value) for value in found if not isinstance(value, bytes)}
-    changed: dict[Any, Values | None] = {
-        value: None if key in missing else meaning[key]
-        for value, key in keys.items()
-        if key in missing or key in meaning
-    }
+    cells = column.tolist()
+    plain = {cell for cell in cells if isinstance(cell, Values | Decimal) and cell == cell}
+    changed: dict[Any, Values | None] = {}
+    for cell in plain:
+        key = _cell_key(cell)
+        own = key if key in meaning else _fold(key)
+        if key in missing:
+            changed[cell] = None
+        elif own in meaning:
+            changed[cell] = meaning[own]
     if not changed:
         return column
-    return from_cells([changed.get(value, value) for value in column.tolist()], decimal)
+    return from_cells(
+        [changed.get(cell, cell) if isinstance(cell, Values | Decimal) else cell for cell in cells],
+        decimal,
+    )
+
+
+def _meanings(values: Mapping[str, Values]) -> dict[float | str, Values]:
+    """Return meanings by keys, also without capitals where no two values differ by these only."""
+    meaning = {match_key(value): stands_for for value, stands_for in values.items()}
+    folded = [_fold(key) for key in meaning]
+    if len(set(folded)) == len(folded):
+        meaning = dict(zip(folded, meaning.values(), strict=True)) | meaning
+    return meaning
+
+
+def _fold(key: float | str) -> float | str:
+    return key.casefold() if isinstance(key, str) else key
 
 
 def _cell_key(value: Any) -> float | str:
