@@ -132,7 +132,7 @@ class Harmonisation(
 
     def _column(self, name: str, column: NDArray[Any], decimal: str) -> NDArray[Any]:
         missing = self.missing(name)
-        meaning = _meanings(self.values.get(name, {}))
+        meaning = {match_key(key): value for key, value in self.values.get(name, {}).items()}
         if missing or meaning:
             column = _replace(column, missing, meaning, decimal)
             # A code may be written as a number in one of several ways, as -9 and -9,0.
@@ -171,29 +171,24 @@ def _replace(
             return column
     cells = column.tolist()
     plain = {cell for cell in cells if isinstance(cell, Values | Decimal) and cell == cell}
+    folded = {_fold(key): value for key, value in meaning.items()}
+    if len(folded) < len(meaning):  # two values differ by capitals only
+        folded = {}
     changed: dict[Any, Values | None] = {}
     for cell in plain:
         key = _cell_key(cell)
-        own = key if key in meaning else _fold(key)
         if key in missing:
             changed[cell] = None
-        elif own in meaning:
-            changed[cell] = meaning[own]
+        elif key in meaning:
+            changed[cell] = meaning[key]
+        elif _fold(key) in folded:
+            changed[cell] = folded[_fold(key)]
     if not changed:
         return column
     return from_cells(
         [changed.get(cell, cell) if isinstance(cell, Values | Decimal) else cell for cell in cells],
         decimal,
     )
-
-
-def _meanings(values: Mapping[str, Values]) -> dict[float | str, Values]:
-    """Return meanings by keys, also without capitals where no two values differ by these only."""
-    meaning = {match_key(value): stands_for for value, stands_for in values.items()}
-    folded = [_fold(key) for key in meaning]
-    if len(set(folded)) == len(folded):
-        meaning = dict(zip(folded, meaning.values(), strict=True)) | meaning
-    return meaning
 
 
 def _fold(key: float | str) -> float | str:
