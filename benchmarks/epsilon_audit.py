@@ -32,6 +32,7 @@ import common
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from sketch_cases import OPTIONS as CASE_OPTIONS
 from sketch_cases import STRATA, Case, encode, make_table, rounds_of, sums_of
 
 from gosta.private.accounting import gaussian_epsilon
@@ -51,7 +52,7 @@ POOL, OTHERS = (
 )  # rows from which the two are chosen that differ, and rows that both tables have
 NUMBERS_AT_ONCE = 1 << 21
 # Fewer random directions and frequencies than by default, so that the audit takes minutes.
-OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, dict[str, Any]] = CASE_OPTIONS | {
     "mean-pairwise-distance": {"projections": 8},
     "energy-distance": {"projections": 8},
     "mmd": {"bandwidth": 1.5, "frequencies": 16},

@@ -31,6 +31,12 @@ TWO_MODELS = (
     "integrated-discrimination",
     "net-reclassification",
 )
+# Of events before which the score is taken for the risk.
+OF_RISKS_UNTIL = (
+    "survival-brier-score",
+    "survival-calibration",
+    "survival-observed-expected-ratio",
+)
 
 
 def make_rows(n: int) -> Data:
@@ -74,11 +80,12 @@ def line(data: Data, name: str, bins: int, find_edges: bool) -> tuple[int, float
     """Return numbers of the vector, the exact value, the bracket's half width and the error; of a
     curve the largest.
     """
-    found = compare(data, columns_of(name), Bins(bins, find_edges=find_edges))
+    options = {"horizon": 0.5} if name in OF_RISKS_UNTIL else {}
+    found = compare(data, columns_of(name), Bins(bins, find_edges=find_edges), options=options)
     result, exact = found.results[0], found.exact[0]
     assert exact is not None
     low, value, high, wanted = (
-        np.array(part) for part in (result.low, result.value, result.high, exact)
+        np.array(part, dtype=np.float64) for part in (result.low, result.value, result.high, exact)
     )
     if result.is_certified:
         assert (low <= wanted).all(), (name, low, wanted)
