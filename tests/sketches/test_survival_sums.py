@@ -90,6 +90,17 @@ def test_times_keep_their_edges_when_bins_are_merged() -> None:
     assert list(at_risk.value) == [np.sum(data["time"] >= time) for time in (200, 365, 700)]
 
 
+def test_a_few_rows_that_are_censored_early_do_not_hide_when_events_are() -> None:
+    for seed in (5, 6):
+        data = rows(seed, 1500)
+        early = (data["time"] < 365) & (data["event"] == 0)
+        assert 0 < early.sum() < 20
+        result = from_sums(layout_of("kaplan-meier", 64), data, min_cell=10)
+        assert (np.subtract(result.high, result.low) < 0.01).all()
+        exact = np.array(gosta.exact(data, "kaplan-meier", options=OPTIONS["kaplan-meier"]))
+        assert ((result.low <= exact) & (exact <= result.high)).all()
+
+
 def test_statistics_of_the_same_columns_share_their_sums() -> None:
     def size(names: str, **options: Any) -> int:
         return make_layout(names, Bins(32, RANGES), score="score", options=options).size

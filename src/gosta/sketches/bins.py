@@ -114,11 +114,6 @@ class GroupCounts(Counts):
     groups: ClassVar[int] = 2
 
     @property
-    def kept_edges(self) -> Floats:
-        """Return the edges of bins that are merged last."""
-        return np.zeros(0)
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return self.groups, self.axes[0].bins
 
@@ -136,9 +131,7 @@ class GroupCounts(Counts):
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
         """Merge bins in which a group is small."""
         counts = self.table(totals)
-        axis = self.axes[0]
-        is_kept = np.isin(axis.edges, self.kept_edges)
-        starts = merge_starts(counts, min_cell, axis.bounds, is_kept)
+        starts = merge_starts(counts, min_cell, self.axes[0].bounds)
         return self.with_merged_bins(starts), np.add.reduceat(counts, starts, axis=1).ravel()
 
 

@@ -7,20 +7,41 @@ possible.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from math import erfc, inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from gosta.measures import survival  # noqa: F401
 from gosta.measures.definition import numbers_of
-from gosta.runtime.arrays import Floats, Integers
-from gosta.sketches.bins import sums_after, sums_before
-from gosta.sketches.definition import Result, sketch, undefined
-from gosta.sketches.time_bins import LEAST_ROWS, TimeBins, product_limits
+from gosta.runtime.arrays import Floats
+from gosta.sketches.bins import merge_starts, sums_after, sums_before
+from gosta.sketches.definition import Result, Sketch, sketch, undefined
+from gosta.sketches.time_bins import LEAST_ROWS, TimeBins
 from gosta.statistics.definition import Options
 
 # Of expected events, for each event: far less than this is lost to the rounding of floats.
 FLOAT_ERROR = 1e-12
+
+
+class Running(NamedTuple):
+    """Running sums over bins, of which only the ends are known."""
+
+    ends: Floats  # where the first bin begins, and where each ends
+    sums: Floats  # up to each of these
+
+    def surely(self, times: Floats) -> Floats:
+        """Return the sums over bins that end by times."""
+        return np.asarray(self.sums[np.searchsorted(self.ends[1:-1], times, side="right")])
+
+    def possibly(self, times: Floats) -> Floats:
+        """Return the sums over bins that begin before times."""
+        return np.asarray(self.sums[np.searchsorted(self.ends[1:-1], times, side="left") + 1])
+
+    def about(self, times: Floats) -> Floats:
+        """Return the sums at times as if they grew evenly in bins."""
+        return np.interp(times, self.ends, self.sums)
 
 
 @sketch("kaplan-meier")
@@ -37,6 +58,7 @@ class KaplanMeier(TimeBins):
 
     def prepare(self) -> None:
         super().prepare()
+        self.starts = [np.arange(self.axes[0].bins)] * 2  # of the bins of each group that are known
         if self.options["times"] is not None:
             self.times = numbers_of("times", self.options["times"])
 
@@ -49,43 +71,75 @@ class KaplanMeier(TimeBins):
     def points(self) -> Options:
         return {"times": self.times}
 
-    @property
-    def kept_edges(self) -> Floats:
-        return np.zeros(0) if self.options["times"] is None else self.times
+    def with_noise(self, totals: Floats, noise: float) -> Sketch:
+        """Add up the bins in which there are too few rows at risk."""
+        made = super().with_noise(totals, noise)
+        assert isinstance(made, KaplanMeier)
+        made.starts = [np.arange(min(made.clear + 1, self.axes[0].bins))] * 2
+        return made
+
+    def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
+        """Merge small bins of censored rows, and small bins of events, each on their own.
+
+        So a few early censored rows do not hide when events are. Times keep their edges if they
+        can.
+        """
+        made, axis = copy(self), self.axes[0]
+        asked = np.zeros(0) if self.options["times"] is None else self.times
+        is_kept = np.isin(axis.edges, asked)
+        made.starts = [
+            np.array(merge_starts(counts[None], min_cell, axis.bounds, is_kept))
+            for counts in self.table(totals)
+        ]
+        return made, totals
+
+    def running(self, totals: Floats) -> tuple[Running, Running]:
+        """Return the running sums of censored rows and of events."""
+        bounds, found = self.axes[0].bounds, []
+        for counts, starts in zip(self.table(totals), self.starts, strict=True):
+            sums = np.append(0.0, np.cumsum(np.add.reduceat(counts, starts)))
+            found.append(Running(np.append(bounds[starts], bounds[-1]), sums))
+        return found[0], found[1]
+
+    def curves(self, totals: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return the curve at the ends of bins of events: estimate, least and largest share.
+
+        With them come the terms of Greenwood's formula. At the events of a bin, at least those rows
+        are censored whose bins have ended when it begins, at most those whose bins have begun when
+        it ends.
+        """
+        censored, events = self.running(totals)
+        starts, stops, died = events.ends[:-1], events.ends[1:], np.diff(events.sums)
+        there = totals.sum() - events.sums[:-1]
+        about = (censored.about(starts) + censored.about(stops)) / 2
+        curves, terms = [], np.zeros(0)
+        for gone in (censored.surely(starts), censored.possibly(stops), about):
+            risk = np.maximum(there - gone, np.maximum(died, LEAST_ROWS))
+            curves.append(np.append(1.0, np.cumprod((risk - died) / risk)))
+            terms = died / (risk * np.maximum(risk - died, LEAST_ROWS))
+        high, low, value = curves
+        return value, low, high, terms
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins; in a bin, events can come first or last."""
-        censored, events = self.counts(totals)
         labels = tuple(f"before {time:g}" for time in self.times)
         if totals.sum() < 0.5:
             return undefined(labels)
-        value, low, high = product_limits(events, censored)
-        left, right = self.around()
-        return Result(self.between(value), low[right], high[left], labels=labels, at=self.times)
-
-    def around(self) -> tuple[Integers, Integers]:
-        """Return the last end of a bin not after each time, and the first one not before it."""
-        edges = self.axes[0].edges
-        left = np.searchsorted(edges, self.times, side="right")
-        right = np.searchsorted(edges, self.times, side="left") + 1
-        return left, np.where(np.isin(self.times, edges), left, right)
-
-    def between(self, curve: Floats) -> Floats:
-        """Return a curve at the times, from its values at the ends of bins."""
-        ends = self.axes[0].bounds
-        left, right = self.around()
-        width = ends[np.maximum(right, left + 1)] - ends[left]
-        share = np.where(right > left, (self.times - ends[left]) / width, 0)
-        return np.asarray(curve[left] + share * (curve[right] - curve[left]))
+        value, low, high, _ = self.curves(totals)
+        ends = self.running(totals)[1].ends
+        at = [Running(ends, curve) for curve in (value, low, high)]
+        shown = self.times
+        return Result(
+            at[0].about(shown), at[1].possibly(shown), at[2].surely(shown), labels=labels, at=shown
+        )
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
         """Return Greenwood's standard errors, and the rows at risk."""
-        censored, events = self.counts(totals)
-        left = np.append(sums_after(censored + events) + censored + events, 0.0)
-        risk = np.maximum(left[:-1] - censored / 2, np.maximum(events, LEAST_ROWS))
-        terms = events / (risk * np.maximum(risk - events, LEAST_ROWS))
-        variance = self.between(np.append(0.0, np.cumsum(terms)))
-        return values * np.sqrt(np.maximum(variance, 0.0)), np.maximum(self.between(left), 1.0)
+        censored, events = self.running(totals)
+        sums = np.append(0.0, np.cumsum(self.curves(totals)[3]))
+        variance = Running(events.ends, sums).about(self.times)
+        left = totals.sum() - censored.about(self.times) - events.about(self.times)
+        return values * np.sqrt(np.maximum(variance, 0.0)), np.maximum(left, 1.0)
 
 
 @sketch("numbers-at-risk")
@@ -93,12 +147,12 @@ class NumbersAtRisk(KaplanMeier):
     """Rows at risk: those without an event, and not censored, before a time."""
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
-        """Count the rows of all later bins; between two edges the number falls evenly."""
-        leaving = self.counts(totals).sum(axis=0)
-        there = np.append(sums_after(leaving) + leaving, 0.0)
-        left, right = self.around()
-        labels = tuple(f"at {time:g}" for time in self.times)
-        return Result(self.between(there), there[right], there[left], labels=labels, at=self.times)
+        """Leave out rows whose bins have ended, or begun; in between the number falls evenly."""
+        groups, shown = self.running(totals), self.times
+        gone = np.array([[g.about(shown), g.surely(shown), g.possibly(shown)] for g in groups])
+        about, most, least = totals.sum() - gone.sum(axis=0)
+        labels = tuple(f"at {time:g}" for time in shown)
+        return Result(about, least, most, labels=labels, at=shown)
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
         """Return none: rows are counted."""
