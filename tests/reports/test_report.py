@@ -269,6 +269,18 @@ def test_what_is_missing_is_said() -> None:
         content.build({**results(), "estimates": []})
 
 
+def test_warnings_are_shown_once() -> None:
+    found = results()
+    for record in found["estimates"]:
+        record["warnings"] = ["the bracket is wide"]
+        record["warnings"] += [f"{record['statistic']}: be careful"] * (record["name"] == "auc")
+    (items,) = section(content.build(json.loads(json.dumps(found))), "Warnings")
+    wide, careful = items.items
+    assert wide.endswith("in all): the bracket is wide")
+    assert "net-reclassification" not in wide
+    assert careful == "auc:risk, auc:old: be careful"
+
+
 def test_references_are_those_of_the_statistics() -> None:
     (items,) = [block for block in section(built(), "Methods") if hasattr(block, "items")]
     cited = " ".join(items.items)

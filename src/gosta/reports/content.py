@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.errors import InputError
+from gosta.errors import InputError, shorten
 from gosta.measures.table_one import standardised_differences
 from gosta.reports import texts
 from gosta.reports.blocks import Block, Figures, List, Report, Section, Table, Text
@@ -21,6 +21,7 @@ from gosta.views.curves import STYLES
 
 MOST_COLUMNS = 4  # of a table of points
 TABLE_ONE = "table-one"
+RECLASSIFICATION = ("net-reclassification", "integrated-discrimination")
 DRAWN = {*STYLES, *INTO}  # curves that are pictures; others are tables of their points
 MAIN = (
     "auc",
@@ -85,6 +86,7 @@ def build(results: Mapping[str, Any]) -> Report:
         _study(results),
         _table_one(known),
         _main_results(known),
+        _warnings(known),
         *(_question(question, title, [*known, *at_times]) for question, title in SECTIONS.items()),
         _subgroups(known),
         _without_value(found),
@@ -105,7 +107,7 @@ def _found(record: Mapping[str, Any], scores: Sequence[str]) -> Found:
 
 def _subtitle(results: Mapping[str, Any]) -> str:
     how = results["how"]
-    rows = numbers.count(results["rows"], "row")
+    rows = "about " * bool(how.get("epsilon")) + numbers.count(results["rows"], "row")
     where = "in one place" if how["mode"] == "one place" else "by private sums"
     sites = numbers.count(how.get("sites", 1), "file" if where == "in one place" else "site")
     return f"{rows} of {sites}, computed {where} on {results['date'][:10]}"
@@ -295,7 +297,7 @@ def _question(question: str, title: str, found: Sequence[Found]) -> Section:
     singles = [one for one in own if np.ndim(one.estimate.value) == 0]
     if singles:
         blocks.append(_values_table(singles, has_meanings=True))
-    if any(one.name in ("net-reclassification", "integrated-discrimination") for one in own):
+    if any(one.name in RECLASSIFICATION for one in own):
         blocks.append(Text(texts.RECLASSIFICATION_WARNING))
     several = [one for one in own if np.ndim(one.estimate.value)]
     blocks += _labelled([one for one in several if one.estimate.at is None])
@@ -387,7 +389,7 @@ def _points_table(axis: str, points: Sequence[float], found: Sequence[Found]) ->
     elif len(names) == 1:
         heads, caption = [one.score for one in found], f"{_capital(found[0].title)}"
     else:
-        heads = [f"{_capital(one.title)}, {one.score}" for one in found]
+        heads = [f"{_capital(one.title)}, {one.score}".removesuffix(", ") for one in found]
         caption = f"At each {axis}"
     return Table(_with_intervals(caption, found), [axis, *heads], rows)
 
@@ -465,6 +467,17 @@ def _p_of_all(one: Found) -> str:
     return numbers.NONE if compared is None else numbers.p_value(compared.p_value)
 
 
+def _warnings(found: Sequence[Found]) -> Section:
+    """Return what to have a look at, each once; that of NRI and IDI stands beside them."""
+    by_text: dict[str, list[str]] = {}
+    for one in found:
+        for warning in one.estimate.warnings if one.name not in RECLASSIFICATION else ():
+            text = warning.removeprefix(f"{one.estimate.statistic}: ")
+            by_text.setdefault(text, []).append(one.estimate.statistic)
+    items = [f"{shorten(titles)}: {text}" for text, titles in by_text.items()]
+    return Section("Warnings", [List(items)] if items else [])
+
+
 def _without_value(found: Sequence[Found]) -> Section:
     items = [
         f"{one.estimate.statistic}: {one.estimate.reason}"
@@ -540,7 +553,8 @@ def _privacy(results: Mapping[str, Any]) -> Section:
         text = (
             f"The sites added noise to the total: the release is differentially private with {cost}"
             " for all statistics together. Intervals include the error by noise. Brackets hold "
-            "with high probability, not for certain."
+            "with high probability, not for certain. Numbers of rows are estimates, too, and "
+            "differ between statistics."
         )
     else:
         text = (
