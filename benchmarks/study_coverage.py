@@ -152,10 +152,10 @@ def times_to_events(censoring: float) -> Population:
 
 
 LITTLE_CENSORED, MUCH_CENSORED = times_to_events(0.2), times_to_events(0.6)
+TIME_BINS: Options = {"bins": 64, "ranges": {"time": (0.0, 6.0)}}
 OF_TIMES: Mapping[str, Options] = {
     "uno-concordance": {"horizon": 2.0},
     "time-dependent-auc": {"times": (0.5, 1.5)},
-    "kaplan-meier": {"times": (0.5, 1.5)},
     "survival-brier-score": {"horizon": HORIZON},
     "survival-calibration": {"horizon": HORIZON, "cuts": (0.35, 0.6)},
     "survival-observed-expected-ratio": {"horizon": HORIZON},
@@ -196,6 +196,10 @@ CASES = [
         Case(name, population, options)
         for population in (LITTLE_CENSORED, MUCH_CENSORED)
         for name, options in OF_TIMES.items()
+    ),
+    *(
+        Case("kaplan-meier", population._replace(sums=TIME_BINS), {"times": (0.5, 1.5)})
+        for population in (LITTLE_CENSORED, MUCH_CENSORED)
     ),
 ]
 
