@@ -57,25 +57,31 @@ class Case(NamedTuple):
     why_hard: str = ""  # why it need not cover
 
 
-def predicted_risks(mean: float, spread: float) -> Population:
-    """Return rows whose outcomes have the predicted risks, of normal logits."""
+def predicted_risks(
+    mean: float, spread: float, intercept: float = 0.0, slope: float = 1.0
+) -> Population:
+    """Return rows with normal logits of predicted risks, and outcomes of this recalibration."""
 
-    def risk_of(normal: Floats) -> Floats:
-        return np.asarray(1 / (1 + np.exp(-(mean + spread * normal))))
+    def risk_of(logit: Floats) -> Floats:
+        return np.asarray(1 / (1 + np.exp(-logit)))
 
     def sample(rng: np.random.Generator, n: int) -> Columns:
-        risk = risk_of(rng.normal(size=n))
-        return {"risk": risk, "ill": (rng.random(n) < risk).astype(np.float64)}
+        logit = mean + spread * rng.normal(size=n)
+        ill = rng.random(n) < risk_of(intercept + slope * logit)
+        return {"risk": risk_of(logit), "ill": ill.astype(np.float64)}
 
     normal = np.linspace(-6, 6, GRID)
-    risk, weight = risk_of(normal), np.exp(-(normal**2) / 2)
+    logit, weight = mean + spread * normal, np.exp(-(normal**2) / 2)
+    share = risk_of(intercept + slope * logit)
     grid = {
-        "risk": np.tile(risk, 2),
+        "risk": np.tile(risk_of(logit), 2),
         "ill": np.repeat([1.0, 0.0], GRID),
-        "weight": np.concatenate([weight * risk, weight * (1 - risk)]),
+        "weight": np.concatenate([weight * share, weight * (1 - share)]),
     }
     roles = {"score": "risk", "label": "ill"}
     title = f"logits of mean {mean:g} and deviation {spread:g}"
+    if (intercept, slope) != (0.0, 1.0):
+        title += f", outcomes of {intercept:g} + {slope:g} · logit"
     return Population(title, grid, sample, roles, {"bins": 64, "ranges": {"risk": (0.0, 1.0)}})
 
 
@@ -161,6 +167,7 @@ OF_TIMES: Mapping[str, Options] = {
     "survival-observed-expected-ratio": {"horizon": HORIZON},
 }
 COMMON, RARE = predicted_risks(-0.5, 1.5), predicted_risks(-3.0, 1.2)
+EXTREME = predicted_risks(-0.5, 1.5, 0.3, 0.7)  # risks that are too extreme, and too low
 TWO, ALIKE = two_risks(-0.5, 1.5, 0.7), two_risks(-2.0, 1.2, 0.95)
 TWO_SURVIVAL = two_survival_scores(0.7)
 AT = {"thresholds": (0.2, 0.4, 0.6)}
@@ -183,6 +190,24 @@ CASES = [
     Case("net-benefit", COMMON, AT),
     Case("net-benefit", RARE, {"thresholds": (0.02, 0.05, 0.1)}),
     Case("net-benefit-of-all", COMMON, AT),
+    *(
+        Case(name, population)
+        for population in (EXTREME, RARE)
+        for name in (
+            "brier-score",
+            "scaled-brier-score",
+            "log-loss",
+            "observed-expected-ratio",
+            "calibration-in-the-large",
+            "calibration-intercept",
+            "calibration-slope",
+        )
+    ),
+    Case("brier-parts", EXTREME, {"cuts": (0.2, 0.4, 0.6)}),
+    Case("calibration-curve", EXTREME, {"cuts": (0.2, 0.4, 0.6)}),
+    Case("calibration-curve", RARE, {"cuts": (0.03, 0.1)}),
+    Case("smooth-calibration-curve", EXTREME, {"risks": (0.1, 0.3, 0.5, 0.8)}),
+    Case("smooth-calibration-curve", RARE, {"risks": (0.02, 0.05, 0.2)}),
     Case("auc-difference", TWO),
     Case("auc-difference", ALIKE),
     Case("brier-difference", TWO),

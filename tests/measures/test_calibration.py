@@ -114,11 +114,16 @@ def test_smooth_curve_and_its_errors_are_those_of_statsmodels(seed: int) -> None
     fitted = sm.GLM(outcomes, spline(z, knots), family=sm.families.Binomial())
     fitted = fitted.fit(cov_type="HC0", tol=1e-14, maxiter=200)
     shown = [0.02, 0.2, 0.7]
-    found = exact("smooth-calibration-curve", risks, outcomes, risks=shown, interval=0.95)
+    found = MEASURES["smooth-calibration-curve"].over(
+        rows_of(risks, outcomes), None, {"risks": shown}
+    )
+    assert found.influence is not None
     columns = spline(np.log(np.array(shown) / (1 - np.array(shown))), knots)
     wanted = fitted.get_prediction(columns)
     np.testing.assert_allclose(found.value, wanted.predicted, rtol=1e-8)
-    np.testing.assert_allclose(found.standard_error, wanted.se * np.sqrt(300 / 299), rtol=1e-6)
+    np.testing.assert_allclose(
+        standard_errors(found.influence, np.ones(300)), wanted.se * np.sqrt(300 / 299), rtol=1e-6
+    )
     distances = np.abs(fitted.fittedvalues - risks)
     errors = [distances.mean(), *np.quantile(distances, [0.5, 0.9], method="inverted_cdf")]
     np.testing.assert_allclose(
@@ -137,18 +142,32 @@ def test_the_spline_is_cubic_between_knots_and_linear_beyond() -> None:
     assert np.abs(second).max() > 0.1
 
 
-def test_standard_errors_are_those_of_statsmodels() -> None:
+def test_influences_give_the_standard_errors_of_statsmodels() -> None:
     risks, outcomes = table(3, 400)
-    z = np.log(risks / (1 - risks))
+    x, z = rows_of(risks, outcomes), np.log(risks / (1 - risks))
     found = [
-        exact(f"calibration-{name}", risks, outcomes, interval=0.95).standard_error
+        standard_errors(influence, np.ones(400))[0]
         for name in ("intercept", "slope", "in-the-large")
+        if (influence := MEASURES[f"calibration-{name}"].over(x).influence) is not None
     ]
     family = sm.families.Binomial()
     line = sm.GLM(outcomes, sm.add_constant(z), family=family).fit(cov_type="HC0")
     large = sm.GLM(outcomes, np.ones_like(z), family=family, offset=z).fit(cov_type="HC0")
     wanted = np.append(line.bse, large.bse) * np.sqrt(400 / 399)
     np.testing.assert_allclose(found, wanted, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["calibration-slope", "smooth-calibration-curve"])
+def test_standard_errors_are_those_of_the_jackknife(name: str) -> None:
+    rng = np.random.default_rng(4)
+    risks: Floats = 1 / (1 + np.exp(1 - rng.normal(size=130)))
+    x = rows_of(risks, 1.0 * (rng.random(130) < risks))
+    options = {"risks": (0.3, 0.6)} if "smooth" in name else {}
+    left_out = np.array(
+        [MEASURES[name].over(x, 1.0 * (np.arange(130) != k), options).value for k in range(130)]
+    )
+    errors = MEASURES[name].over(x, None, options).errors
+    assert errors == pytest.approx(np.sqrt(129 * left_out.var(axis=0)), rel=0.02)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if MEASURES[name].no_interval == ""])

@@ -13,7 +13,8 @@ import numpy as np
 from gosta.errors import InputError, NumericalError
 from gosta.measures.definition import Measured, measure, numbers_of
 from gosta.measures.distribution import weighted_quantiles
-from gosta.measures.logistic import Fit, expit, fit, logit, spline
+from gosta.measures.intervals import standard_errors
+from gosta.measures.logistic import Fit, expit, fit, leverages, logit, spline
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import encode
 from gosta.statistics.distributions import chi_squared_tail
@@ -74,7 +75,7 @@ def brier_parts(x: Floats, weights: Floats, groups: int = 10, cuts: Any = None) 
     )
 
 
-@measure(encode=encode.risk, bounds=(0.0, np.inf))
+@measure(encode=encode.risk, bounds=(0.0, np.inf), scale="log")
 def log_loss(x: Floats, weights: Floats, floor: float = FLOOR) -> Measured:
     """Mean of minus the logarithm of the risk that was predicted for what happened.
 
@@ -152,8 +153,10 @@ def smooth_calibration_curve(
     columns = spline(logit(shown, floor or FLOOR), smooth.knots)
     curve = expit(columns @ smooth.fit.coefficients)
     slopes = (curve * (1 - curve))[:, None] * columns
-    influence = smooth.influence(x, weights) @ slopes.T
-    return Measured(curve, influence, tuple(f"risk {risk:g}" for risk in shown), shown)
+    both = (part @ slopes.T for part in _influences(smooth.columns, 0.0, smooth.fit, x, weights))
+    influence, without = both
+    labels, errors = tuple(f"risk {risk:g}" for risk in shown), standard_errors(without, weights)
+    return Measured(curve, influence, labels, shown, errors=errors)
 
 
 @measure(encode=encode.risk, bounds=(0.0, 1.0))
@@ -270,9 +273,6 @@ class _Smooth(NamedTuple):
         columns = spline(z, knots)
         return cls(knots, columns, fit(columns, columns.T @ (weights * _outcomes(x)), weights))
 
-    def influence(self, x: Floats, weights: Floats) -> Floats:
-        return _influence(self.columns, 0.0, self.fit, x, weights)
-
 
 def distinct_knots(knots: Floats) -> Floats:
     """Return the knots of a spline, or none where some are the same, which leaves a line."""
@@ -289,21 +289,29 @@ def _recalibration(x: Floats, weights: Floats, floor: float) -> Measured:
 def _fitted(design: Floats, offset: Floats | float, x: Floats, weights: Floats) -> Measured:
     """Return the coefficients of a logistic regression of the class."""
     found = fit(design, design.T @ (weights * _outcomes(x)), weights, offset)
-    return Measured(found.coefficients, _influence(design, offset, found, x, weights))
+    influence, without = _influences(design, offset, found, x, weights)
+    return Measured(found.coefficients, influence, errors=standard_errors(without, weights))
 
 
-def _influence(
+def _influences(
     design: Floats, offset: Floats | float, found: Fit, x: Floats, weights: Floats
-) -> Floats:
-    """Return the influence of each row on the coefficients: n × k."""
-    missed = _outcomes(x) - expit(offset + design @ found.coefficients)
+) -> tuple[Floats, Floats]:
+    """Return the influence of each row on the coefficients, n × k, and that of leaving it out.
+
+    The second one gives the standard error of the jackknife (HC3), which covers also where few rows
+    are positive.
+    """
+    fitted = offset + design @ found.coefficients
     inverse = np.linalg.inv(found.information / weights.sum())
-    return np.asarray((design * missed[:, None]) @ inverse)
+    influence = (design * (_outcomes(x) - expit(fitted))[:, None]) @ inverse
+    return influence, influence / (1 - leverages(design, weights, fitted, found))[:, None]
 
 
 def _column(measured: Measured, k: int) -> Measured:
     assert measured.influence is not None
-    return Measured(measured.value[[k]], measured.influence[:, [k]])
+    assert measured.errors is not None
+    errors = measured.errors[[k]]
+    return Measured(measured.value[[k]], measured.influence[:, [k]], errors=errors)
 
 
 def _require_classes(x: Floats, weights: Floats) -> None:

@@ -15,6 +15,7 @@ MOST_STEPS = 30
 MOST_HALVINGS = 30
 CONVERGED = 1e-9  # change of a logit by a step; the step after it would be of its square
 LOSS_ROUNDING = 1e-13  # relative, of sums over rows
+MOST_LEVERAGE = 0.99  # of a row; its influence is divided by what is left of 1
 NO_FIT = "there is no best fit: risks separate the classes, or there are too few rows"
 
 
@@ -68,6 +69,14 @@ def fit(design: Floats, target: Floats, weights: Floats, offset: Floats | float 
 def _loss(fitted: Floats, coefficients: Floats, target: Floats, weights: Floats) -> float:
     """Return the negative log likelihood, but for a constant."""
     return float(weights @ np.logaddexp(0.0, fitted) - coefficients @ target)
+
+
+def leverages(design: Floats, weights: Floats, fitted: Floats, found: Fit) -> Floats:
+    """Return the share of each row in its own fitted logit, which is less than 1."""
+    inverse = np.linalg.inv(found.information)
+    own = np.einsum("ij,jk,ik->i", design, inverse, design)
+    shares = weights * expit(fitted) * expit(-fitted) * own
+    return np.asarray(np.clip(shares, 0.0, MOST_LEVERAGE))
 
 
 def spline(z: Floats, knots: Floats) -> Floats:

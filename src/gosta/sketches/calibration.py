@@ -27,7 +27,7 @@ from gosta.measures.calibration import (
 )
 from gosta.measures.definition import numbers_of
 from gosta.measures.distribution import weighted_quantiles
-from gosta.measures.logistic import Fit, expit, fit, logit, spline
+from gosta.measures.logistic import Fit, expit, fit, leverages, logit, spline
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import merge_starts, without_noise
 from gosta.sketches.definition import CLEAR, Features, Result, Sketch, single, sketch, undefined
@@ -115,15 +115,20 @@ class RiskMoments(Sketch):
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
         return float(self.sampling_variances(totals, gradient[None])[0])
 
-    def sampling_variances(self, totals: Floats, gradients: Floats) -> Floats:
-        """Return the variances of values with these gradients, of rows that are alike in a bin."""
+    def sampling_variances(
+        self, totals: Floats, gradients: Floats, leverage: Floats | float = 0.0
+    ) -> Floats:
+        """Return the variances of values with these gradients, of rows that are alike in a bin.
+
+        `leverage` is that of a row of each bin in a regression.
+        """
         sums = self.table(totals)
         rows = np.maximum(sums[:, 0], 0.0)
         shares = sums / np.where(rows > 0, rows, np.inf)[:, None]
         by_row = (gradients.reshape(-1, *sums.shape) * shares).sum(axis=2)
         number = rows.sum()
         mean = (by_row * rows).sum(axis=(1, 2), keepdims=True) / number
-        spread = (rows * (by_row - mean) ** 2).sum(axis=(1, 2))
+        spread = (rows * ((by_row - mean) / (1 - leverage)) ** 2).sum(axis=(1, 2))
         return np.asarray(spread * number / max(number - 1, 1.0))
 
     # Sums over rows are Σ factors · totals: factors are classes × moments × bins.
@@ -190,6 +195,12 @@ class RiskMoments(Sketch):
     def weights(self, sums: Floats) -> Floats:
         """Return weights of the places of the grid, whose moments are these: moments × bins."""
         return np.asarray((np.swapaxes(self.grid.inverse, 1, 2) @ sums.T[..., None])[..., 0])
+
+    def mean_logits(self, totals: Floats) -> Floats:
+        """Return the mean logit of the rows of each bin."""
+        sums = self.table(totals).sum(axis=0)
+        shares = np.clip(sums[3] / np.maximum(sums[0], 0.5), 0.0, 1.0)
+        return np.asarray(self.logits[:-1] + shares * np.diff(self.logits))
 
     def places(self, sums: Floats) -> list[tuple[Floats, Floats]]:
         """Return logits with weights whose moments are these: two choices.
@@ -449,6 +460,16 @@ class Recalibration(RiskMoments):
         ]
         row = np.linalg.inv(found.information)[self.place]
         return np.asarray(np.tensordot(row, by_sums, axes=1).ravel())
+
+    def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
+        """Return the variance of the jackknife, with the leverage of a row of each bin."""
+        found = self.fit(totals)
+        if found is None:
+            return np.nan
+        (intercept, slope), z = self.line(found), self.mean_logits(totals)
+        design = np.stack([z**power for power in range(self.powers)], axis=-1)
+        leverage = leverages(design, np.ones(len(z)), intercept + slope * z, found)
+        return float(self.sampling_variances(totals, gradient[None], leverage)[0])
 
 
 def reach_of(least: Floats, missing: Floats, corners: Floats) -> Floats:
@@ -833,7 +854,10 @@ class SmoothCalibrationCurve(Smooth):
         shown = spline(logit(self.risks, LEAST_RISK), found.knots)
         slopes = (values * (1 - values))[:, None] * shown @ np.linalg.inv(found.fit.information)
         gradients = np.tensordot(slopes, by_sums, axes=1).reshape(len(values), -1)
-        variances = self.sampling_variances(totals, gradients)
+        z = self.mean_logits(totals)
+        columns, fitted = spline(z, found.knots), found.curve(z)
+        leverage = leverages(columns, np.ones(len(z)), fitted, found.fit)
+        variances = self.sampling_variances(totals, gradients, leverage)
         return np.sqrt(variances), np.full(len(values), self.count(totals))
 
 
