@@ -161,7 +161,7 @@ def test_influences_give_the_standard_errors_of_statsmodels() -> None:
 def test_standard_errors_are_those_of_the_jackknife(name: str) -> None:
     rng = np.random.default_rng(4)
     risks: Floats = 1 / (1 + np.exp(1 - rng.normal(size=130)))
-    x = rows_of(risks, 1.0 * (rng.random(130) < risks))
+    x = rows_of(risks, np.where(rng.random(130) < risks, 1.0, 0.0))
     options = {"risks": (0.3, 0.6)} if "smooth" in name else {}
     left_out = np.array(
         [MEASURES[name].over(x, 1.0 * (np.arange(130) != k), options).value for k in range(130)]
