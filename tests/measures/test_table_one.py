@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import gosta
 from gosta.errors import DataError, InputError
 from gosta.measures.table_one import standardised_differences
+from gosta.net.config import read_network
 from gosta.sketches import Bins, make_layout
 from gosta.sketches.layout import BITS
 
@@ -67,6 +69,23 @@ def test_classes_of_text_need_not_be_declared() -> None:
         exact({"name": [f"n{k}" for k in range(60)]}, "table-one", columns="name")
     with pytest.raises(DataError, match="levels column 'sex' has the value 'M'"):
         exact(table, "table-one", columns="sex", levels={"sex": ["F", "X"]})
+
+
+def test_classes_are_taken_from_rows_that_are_in_one_place(tmp_path: Path, gosta_: Any) -> None:
+    table = make_table(6, 60)
+    pd.DataFrame(table).to_csv(tmp_path / "rows.csv", index=False)
+    words = ("--statistic", "table-one", "--columns", "age,sex", "--drop-missing")
+    code, out, err = gosta_("exact", tmp_path / "rows.csv", *words, "--bins", 20)
+    assert code == 0, err
+    assert "sex = M" in out
+    net = ("network", "init", tmp_path / "net", "--private", "--data", tmp_path / "rows.csv")
+    code, _, err = gosta_(*net, "--nodes", 3, *words)
+    assert code == 0, err
+    task = read_network(tmp_path / "net" / "network.toml").network
+    assert task.options == {"levels": {"age": [], "sex": ["F", "M"]}}
+    code, _, err = gosta_("exact", tmp_path / "rows.csv", *words, "--bins", 20, "-o", "levels=3")
+    assert code == 2
+    assert "levels = 3 must name the classes of columns" in err
 
 
 def test_by_group_and_weights() -> None:

@@ -27,9 +27,7 @@ MISSING = "missing"
 
 def levels_of(data: Data, options: Options) -> dict[str, Any]:
     """Return the options with the classes of each column, in its order; none for numbers."""
-    declared = options.get("levels") or {}
-    if not isinstance(declared, Mapping):
-        raise InputError(f"levels = {declared!r} must name the classes of columns")
+    declared = declared_levels(options)
     found: dict[str, list[Any]] = {}
     for name in data.features:
         if name in declared or data.columns[name].dtype.kind in "biuf":
@@ -42,6 +40,17 @@ def levels_of(data: Data, options: Options) -> dict[str, Any]:
                 remedy="leave it out of the columns, or turn it into numbers",
             )
     return {**options, "levels": found}
+
+
+def declared_levels(options: Options) -> Mapping[str, Sequence[Any]]:
+    """Return the classes of columns that are declared."""
+    declared = options.get("levels") or {}
+    if not isinstance(declared, Mapping):
+        raise InputError(
+            f"levels = {declared!r} must name the classes of columns",
+            remedy='in Python, levels={"sex": ["f", "m"]}; in a study, classes in its dictionary',
+        )
+    return declared
 
 
 @measure(

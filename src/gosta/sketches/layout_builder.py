@@ -193,7 +193,7 @@ def _request(
         names,
         axis_names,
         encode_options,
-        all_options,
+        {**all_options, **encode_options},
         class_count,
         has_label,
         ranges,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gosta.datasets.data import Data
 from gosta.measures import table_one
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Axis, Features, Result, Sketch, sketch
@@ -53,6 +54,12 @@ class TableOne(Sketch):
     def has_axis(cls, role: str, column: str, options: Options) -> bool:
         """Return whether a column holds numbers."""
         return not len((options["levels"] or {}).get(column, ()))
+
+    @classmethod
+    def fixed_options(cls, options: dict[str, Any], data: Data | None) -> dict[str, Any]:
+        """Return the classes of columns of text, where rows in one place show them."""
+        table_one.declared_levels(options)
+        return options if data is None else table_one.levels_of(data, options)
 
     @property
     def levels(self) -> dict[str, list[Any]]:

@@ -109,6 +109,8 @@ def _fixed_options(part: Part, given: Mapping[str, Any]) -> dict[str, Any]:
             fixed[name] = round_number(value)
         elif isinstance(value, np.ndarray):
             fixed[name] = round_centres(value).tolist()
+        elif isinstance(value, dict):
+            fixed[name] = value
     return fixed
 
 
