@@ -189,6 +189,10 @@ def test_curves_are_short_tables(patients: Path, gosta_: Command) -> None:
     assert len(lines) < 20
     assert repr(found) == "Estimate(quantiles: 199 points, value, at, low, high)"
     assert found._repr_html_().count("<tr>") == 12
+    what = ["-s", "net-benefit", "--score", "risk", "--label", "died"]
+    summed = gosta_("exact", patients, *what, "--bins", "64", "--interval", "95%")[1].splitlines()
+    assert sum(line.startswith("  net-benefit ") for line in summed) == 11
+    assert max(map(len, summed)) <= 100
     whole = gosta_("exact", patients, "-s", "quantiles:risk,variance:risk")[1]
     assert "9 points (--json)" in whole
 

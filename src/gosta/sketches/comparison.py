@@ -14,6 +14,7 @@ from gosta.sketches.layout import BITS, Layout, Part
 from gosta.sketches.layout_builder import BinSettings, check_columns, make_layout
 from gosta.sketches.results import Number, StratumResult, Values, known, p_text
 from gosta.statistics.definition import STATISTICS, Options
+from gosta.statistics.estimate import CURVE_DIGITS, points_shown
 from gosta.statistics.exact import value_of_rows
 from gosta.views import numbers, terminal
 
@@ -134,17 +135,21 @@ def _lines(result: StratumResult, exact: Values | None) -> list[tuple[str, ...]]
     none = numbers.NONE
     if not result.has_value:
         return [(name, none, none, numbers.number(exact), none, none)]
+    digits, shown, heads = 6, range(len(result.value)), result.labels or ("",)
+    if result.at:
+        digits, shown = CURVE_DIGITS, points_shown(result.value).tolist()
+        heads = tuple(numbers.number(x, digits) for x in result.at)
     lines: list[tuple[str, ...]] = []
-    for k, value in enumerate(result.value):
-        true = None if exact is None else exact[k]
+    for k in shown:
+        value, true = result.value[k], None if exact is None else exact[k]
         lines.append(
             (
-                f"{name} {result.labels[k] if result.labels else ''}".strip(),
-                numbers.number(value),
-                numbers.interval(result.low[k], result.high[k]),
-                numbers.number(true),
+                f"{name} {heads[k]}".strip(),
+                numbers.number(value, digits),
+                numbers.interval(result.low[k], result.high[k], digits),
+                numbers.number(true, digits),
                 numbers.number(None if true is None or value is None else value - true, 2),
-                numbers.interval(*_interval(result, k)) + p_text(result, k),
+                numbers.interval(*_interval(result, k), digits) + p_text(result, k),
             )
         )
     return lines

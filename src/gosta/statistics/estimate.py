@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Floats, Integers
 from gosta.runtime.extras import is_installed
 from gosta.statistics import assumptions, pictures
 from gosta.statistics.definition import Normalisation
@@ -277,20 +277,17 @@ class Estimate(NamedTuple):
             "reason": self._reason_and_remedy,
         }
 
-    def table(self, most: int = MOST_SHOWN, digits: int = 6) -> list[list[str]]:
+    def table(self, digits: int = 6) -> list[list[str]]:
         """Return the lines of a table of several values: what each is for, value, interval.
 
-        Of a curve of more than `most` points there are fewer, from the first to the last. The first
-        line is the heading.
+        Of a long curve there are some points, from the first to the last. The first line is the
+        heading.
         """
         values, shown = np.ravel(self.value), np.arange(np.size(self.value))
         heads, heading = self.labels, ["", "value"]
         if self.at is not None:
-            heading, shown = list(self.axes or heading), np.flatnonzero(np.isfinite(values))
+            heading, shown = list(self.axes or heading), points_shown(values)
             heads = tuple(numbers.number(x, digits) for x in np.ravel(self.at).tolist())
-        if self.at is not None and len(shown) > most:
-            places = np.linspace(0, len(shown) - 1, MOST_POINTS).round().astype(int)
-            shown = shown[places]
         cells = [
             numbers.p_value(values[k])
             if heads[k] == "p-value"
@@ -360,6 +357,15 @@ def _p_text(estimate: Estimate) -> str:
     """Return the p-value of one value, to be shown after others."""
     p = estimate.p_value
     return "" if p is None or not isfinite(p) else f", p = {numbers.p_value(p)}"
+
+
+def points_shown(values: Any) -> Integers:
+    """Return which points of a curve a table shows: those with a value, or some of very many."""
+    known = np.flatnonzero(np.isfinite(np.asarray(values, dtype=np.float64)))
+    if len(known) <= MOST_SHOWN:
+        return known
+    places = np.linspace(0, len(known) - 1, MOST_POINTS).round().astype(np.int64)
+    return np.asarray(known[places], dtype=np.int64)
 
 
 def _finite(values: Any) -> float | list[float | None] | None:
