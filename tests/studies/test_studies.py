@@ -69,7 +69,7 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
     titles = [item.title for item in study.items]
     assert titles[:2] == ["table-one:risk+other+died+sex+time+event", "auc:risk"]
     assert "concordance-index:time+event+other" in titles
-    assert "auc-difference:risk+other" in titles
+    assert "auc-difference:other+risk" in titles
     assert {item.statistic for item in study.summed} <= SKETCHES.keys()
     assert {1.0, 2.0, 4.0, 9.0} < set(study.options["kaplan-meier"]["times"])
     assert study.options_of("kaplan-meier") == {}

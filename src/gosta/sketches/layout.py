@@ -20,6 +20,7 @@ from gosta.errors import naming
 from gosta.runtime.arrays import Booleans, Floats, Integers, Words
 from gosta.sketches.definition import MOST_ROWS, Features, Sketch
 from gosta.sketches.results import StratumResult, hidden_strata, no_result, stratum_result
+from gosta.statistics.references import titles_in_words
 
 # Binary digits of a feature after the point. Sums of 2^29 rows are exact in a float64, those of
 # 2^39 in a uint64.
@@ -430,7 +431,7 @@ class Layout:
             self.rows is not None
         )
         lines = {
-            "statistics": ", ".join(dict.fromkeys(part.title for part in final.parts)),
+            "statistics": titles_in_words([part.title for part in final.parts]),
             "rounds": f"two: the first one finds edges of bins of {', '.join(first)}"
             * (self.rows is not None),
             "columns": ", ".join(self.columns),

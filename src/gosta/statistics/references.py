@@ -16,6 +16,7 @@ from gosta.statistics import definition
 from gosta.statistics.definition import Statistic, find
 from gosta.statistics.names import resolve
 
+FEW_TITLES = 8  # that are shown one by one
 _loaded: dict[tuple[Path, bytes], dict[str, Statistic]] = {}
 
 
@@ -51,6 +52,32 @@ def parse_references(texts: str | Sequence[str]) -> list[Reference]:
         if not title:
             raise InputError(f"statistic = {','.join(items)!r} has a comma too many")
     return references
+
+
+def titles_in_words(titles: Sequence[str]) -> str:
+    """Return the titles of statistics; of many, their names, together for the same columns.
+
+    >>> titles_in_words(["auc:risk", "gini-index"])
+    'auc:risk, gini-index'
+    >>> many = [f"{name}:{score}" for score in ("old", "new") for name in "abcde"]
+    >>> titles_in_words([*many, "log-rank:days+event"])
+    '11 statistics: a, b, c, d, e of old, and of new; log-rank of days + event'
+    """
+    titles = list(dict.fromkeys(titles))
+    if len(titles) <= FEW_TITLES:
+        return ", ".join(titles)
+    names_of: dict[tuple[str, ...], list[str]] = {}
+    for title in titles:
+        _, name, columns = _parse_one(title)
+        names_of.setdefault(columns, []).append(name)
+    columns_of: dict[tuple[str, ...], list[str]] = {}
+    for columns, names in names_of.items():
+        columns_of.setdefault(tuple(names), []).append(" + ".join(columns))
+    parts = [
+        ", ".join(names) + f" of {', and of '.join(filter(None, places))}" * any(places)
+        for names, places in columns_of.items()
+    ]
+    return f"{len(titles)} statistics: {'; '.join(parts)}"
 
 
 def _parse_one(title: str) -> Reference:

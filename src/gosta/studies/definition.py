@@ -39,7 +39,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     title: Annotated[str, Key("of the report")] = "Validation study"
     label: Annotated[str | None, Key("column of the outcome, a class")] = None
     scores: Annotated[
-        tuple[str, ...], Key("columns of scores: one, or two models on the same patients")
+        tuple[str, ...],
+        Key("columns of scores: one, or two models on the same patients, the older first"),
     ] = ()
     time: Annotated[str | None, Key("column of times to an event, or to the end of follow-up")] = (
         None
@@ -111,7 +112,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         asked = self.study
         roles = {name: getattr(asked, name) for name in ("label", "time", "event", "horizon")}
         if "other" in answer.roles:
-            pairs = [(asked.scores[0], asked.scores[1])] if len(asked.scores) == 2 else []
+            pairs = [asked.scores[::-1]] if len(asked.scores) == 2 else []
         else:
             scores = asked.scores if "score" in answer.roles else ("",)
             pairs = [(score, "") for score in scores]

@@ -50,24 +50,25 @@ class Answers:
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def roles(self) -> tuple[str, ...]:
-        """Return the columns that play a role."""
-        named = [self.label, *self.scores, self.time, self.event, *self.groups]
-        return tuple(dict.fromkeys(name for name in named if name))
+    def named(self) -> tuple[str, ...]:
+        """Return the columns that play a role, and those whose range or classes are given."""
+        roles = [self.label, *self.scores, self.time, self.event, *self.groups]
+        others = [*self.ranges, *self.classes]
+        return tuple(dict.fromkeys(name for name in [*roles, *others] if name))
 
 
 def propose(answers: Answers, data: Data | None = None) -> Study:
     """Return a study: its dictionary from the rows and the answers, and as many bins as fit."""
     if data is None:
-        columns = {name: _declared(name, answers) for name in answers.roles}
+        columns = {name: _declared(name, answers) for name in answers.named}
     else:
         data = data.select(drop_missing=True)
-        for name in answers.roles:
+        for name in answers.named:
             data.select(name)  # an error if the column is not there
         guessed = guess_roles(data, list(data.columns))
-        left_out = {*guessed.identifiers, *guessed.dates} - {*answers.roles}
+        left_out = {*guessed.identifiers, *guessed.dates} - {*answers.named}
         found = {
-            name: _described(name, answers, data) if name in answers.roles else _other(name, data)
+            name: _described(name, answers, data) if name in answers.named else _other(name, data)
             for name in data.columns
             if name not in left_out
         }

@@ -19,11 +19,10 @@ from gosta.net.deploy.policies import budget_words
 from gosta.net.deploy.terms import declared_rows, has_bounds, row_words, terms_of
 from gosta.net.members import MemberList
 from gosta.private.policy import Policy
-from gosta.statistics.references import parse_references
+from gosta.statistics.references import FEW_TITLES, parse_references
 from gosta.views import numbers, terminal
 
 MAX_NAMES = 12  # that are listed
-MAX_STATISTICS = 4  # that are named in a title
 # Terms of private sums that are not in the summary of a new network.
 OMITTED_TERMS = ("mode", "interval", "score", "label")
 
@@ -62,7 +61,7 @@ def invitation_summary(
     return "\n".join(
         [
             f"{folder}: a network without sites yet, for {_task_words(plan.task)}",
-            terminal.definitions(entries),
+            terminal.definitions(entries, wrap=True),
             "next, each site: gosta node request invitation.json FOLDER --name NAME --address "
             "HOST:PORT --data FILE",
             f"then, with the request.json of each: gosta network sign {_quoted(folder)} REQUEST...",
@@ -303,8 +302,9 @@ def _data_words(task: Task) -> str:
 
 
 def _task_words(task: Task) -> str:
-    statistics = shorten(task.statistic.split(","), MAX_STATISTICS)
-    return f"{statistics} by {'private sums' if task.private else task.protocol}"
+    titles = [reference.title for reference in parse_references(task.statistic)]
+    what = task.statistic if len(titles) <= FEW_TITLES else f"{len(titles)} statistics"
+    return f"{what} by {'private sums' if task.private else task.protocol}"
 
 
 def _quoted(folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from gosta.estimation.visitor import MAX_SAMPLE_ROWS
 from gosta.net import members
@@ -15,6 +16,7 @@ from gosta.views import numbers
 MODE = "mode"  # key of the words on private sums
 MAX_KEY_CHARACTERS = 100  # of a term in a member list: see `MemberList`
 MAX_VALUE_CHARACTERS = 1000
+MAX_SHOWN_VALUES = 6  # of an option that has several
 MAX_COLUMNS = 20  # of a dictionary, in the terms; all sites have the whole
 
 
@@ -54,7 +56,7 @@ def terms_of(task: Task) -> dict[str, str]:
     }
     meanings = list(task.dictionary.items())[:MAX_COLUMNS]
     common |= {f"column {name}": column.describe() for name, column in meanings}
-    options = {f"option {name}": str(value) for name, value in task.options.items()}
+    options = {f"option {name}": text for name, text in _option_words(task.options).items()}
     terms = (_row_terms if task.private is None else _private_terms)(task, common)
     return {
         _printable(key)[:MAX_KEY_CHARACTERS]: _printable(value)[:MAX_VALUE_CHARACTERS]
@@ -106,6 +108,31 @@ def _private_terms(task: Task, common: Mapping[str, str]) -> dict[str, str]:
         "it is public",
         "left out": f"sites that do not answer within {private.deadline_seconds:g} s",
     }
+
+
+def _option_words(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options in words; of those by statistic, which statistics have a value."""
+    words: dict[str, dict[str, list[str]]] = {}
+    for name, value in options.items():
+        for option, own in value.items() if isinstance(value, Mapping) else [(name, value)]:
+            users = words.setdefault(option, {}).setdefault(_value_words(own), [])
+            users += [name] * isinstance(value, Mapping)
+    words.pop("levels", None)  # which the dictionary has
+    return {
+        option: "; ".join(
+            text + f" ({', '.join(users)})" * bool(users) for text, users in texts.items()
+        )
+        for option, texts in words.items()
+    }
+
+
+def _value_words(value: Any) -> str:
+    if not isinstance(value, list | tuple):
+        return str(value)
+    texts = [f"{one:g}" if isinstance(one, float) else str(one) for one in value]
+    if len(texts) > MAX_SHOWN_VALUES:
+        texts = [*texts[:2], "...", texts[-1]]
+    return ", ".join(texts)
 
 
 def _printable(text: str) -> str:
