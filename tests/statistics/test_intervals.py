@@ -221,8 +221,7 @@ def test_nodes_agree_with_exact_on_a_heavy_tail() -> None:
 def test_unknown_scale_is_one_line() -> None:
     made = gosta.statistic(name="unknown-scale", scale="cubic")(lambda x, y: abs(x[0] - y[0]))
     with pytest.raises(
-        gosta.InputError,
-        match="scale = 'cubic' must be one of: plain, log, reciprocal, logit, ",
+        gosta.InputError, match="scale = 'cubic' must be one of: plain, log, reciprocal, logit, "
     ):
         gosta.exact([1.0, 2.0, 4.0], made, interval=0.95)
 
