@@ -142,6 +142,13 @@ def test_values_of_groups_are_a_forest_plot() -> None:
     assert picture.description == "auc by sex, risk: f 0.700, m 0.700, all rows 0.750"
 
 
+def test_a_data_frame_of_groups_can_be_drawn(patients: Path) -> None:
+    frame = gosta.exact(str(patients), "auc", score="risk", label="died", by="sex")
+    gosta.Estimate.from_dict(frame.attrs["estimates"][0]).plot(ax := axes())
+    assert ax.get_title() == "auc by sex"
+    assert len(ax.get_yticklabels()) == 3
+
+
 def test_several_scores_share_a_picture() -> None:
     auc = gosta.Estimate(0.7, 0.6, 0.8, level=0.9, statistic="auc:a")
     picture, second = pictures([roc(statistic="roc-curve:a"), roc(statistic="roc-curve:b"), auc])

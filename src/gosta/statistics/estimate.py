@@ -378,7 +378,8 @@ def _finite(values: Any) -> float | list[float | None] | None:
 def as_frame(estimates: Sequence[Estimate]) -> Any:
     """Return a pandas data frame, with a row for each statistic and group.
 
-    Without pandas it is a list of dictionaries. The frame's `attrs["heterogeneity"]` holds
+    Without pandas it is a list of dictionaries. The frame's `attrs["estimates"]` holds what
+    `Estimate.from_dict` takes, such as to draw groups, and `attrs["heterogeneity"]`
     Cochran's Q, I² and the spread between groups of each statistic.
     """
     records = []
@@ -399,6 +400,7 @@ def as_frame(estimates: Sequence[Estimate]) -> Any:
     import pandas as pd
 
     frame = pd.DataFrame(records)
+    frame.attrs["estimates"] = [estimate.to_dict() for estimate in estimates]
     compared = {
         estimate.statistic: estimate.heterogeneity
         for estimate in estimates
