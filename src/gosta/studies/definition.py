@@ -29,6 +29,8 @@ FIX_HINT = "fix the line; 'gosta study init' writes such files"
 DECISION_THRESHOLDS = tuple(k / 20 for k in range(1, 20))
 CURVE = "kaplan-meier"
 CURVE_STEPS = 20  # of a range, at which sums tell a curve: edges of 20 or 40 bins
+# Between groups of rows by predicted risk, the same in one place and by sums.
+RISK_CUTS = tuple(k / 10 for k in range(1, 10))
 DECISIONS = ("net-benefit", "net-benefit-of-all")  # statistics of a decision curve
 
 
@@ -162,15 +164,17 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             "thresholds": list(thresholds),
             "times": list(times),
             "horizon": asked.horizon,
+            "cuts": list(RISK_CUTS),
             "levels": {
                 name: list(column.classes)
                 for name, column in self.columns.items()
                 if column.type == "class"
             },
         }
-        known = option_names(SKETCHES[statistic]) if statistic in SKETCHES else set()
-        definition = MEASURES.get(statistic) or STATISTICS[statistic]
-        known = known | set(definition.options)
+        if by_sums:
+            known = option_names(SKETCHES[statistic])
+        else:
+            known = set((MEASURES.get(statistic) or STATISTICS[statistic]).options)
         return {name: value for name, value in given.items() if value and name in known}
 
     def _curve_times(self) -> tuple[float, ...]:
