@@ -95,23 +95,30 @@ def compare(
     return Comparison(data.name, len(x), layout, results, exact_values(layout, x, weights))
 
 
-def exact_values(layout: Layout, x: Floats, weights: Floats | None = None) -> list[Values | None]:
+def exact_values(
+    layout: Layout, x: Floats, weights: Floats | None = None, min_cell: int = 0
+) -> list[Values | None]:
     """Return the values over encoded rows, in the order of the layout's results.
 
-    None stands where there is no value.
+    None stands where there is no value. Curves are read where results are that merge bins with
+    fewer rows than `min_cell`.
     """
     strata = [x, *(x[x[:, -1] == k] for k in range(len(layout.strata)))]
     return [
-        _exact_value(part, layout.rows_of(part, rows), weights)
+        _exact_value(part, layout.rows_of(part, rows), weights, min_cell)
         for part in layout.parts
         for rows in strata
     ]
 
 
-def _exact_value(part: Part, x: Floats, weights: Floats | None) -> Values | None:
+def _exact_value(part: Part, x: Floats, weights: Floats | None, min_cell: int) -> Values | None:
     sketch = part.sketch
     if not len(x):
         return None
+    if sketch.shows_bins and min_cell > 1:
+        positions, values = sketch.features(x)
+        totals = np.bincount(positions.ravel(), values.ravel(), sketch.size).astype(np.float64)
+        sketch, _ = sketch.merged(totals, min_cell)
     try:
         if sketch.name in MEASURES:
             options = {**sketch.options, **sketch.points}

@@ -581,7 +581,7 @@ def test_columns_that_were_chosen_by_the_data(
         ),
         ((*SITES, "--edges", "risk=0.5", "--find-edges"), "find_edges: there are no edges to find"),
         (
-            (*SITES, "--bins", "256", "--strata", "id=" + ",".join(map(str, range(300)))),
+            (*SITES, "--bins", "2048", "--strata", "id=" + ",".join(map(str, range(300)))),
             "these are 300 strata, as id has 300 values",
         ),
         (

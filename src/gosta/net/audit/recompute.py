@@ -221,7 +221,8 @@ class Release:
         None: there is none.
         """
         x = np.concatenate([self.snapshots[name].x for name in self.report.participants])
-        values = exact_values(self.rounds[-1].layout, x)
+        min_cell = self.report.min_cell if self.report.law == "none" else 0
+        values = exact_values(self.rounds[-1].layout, x, min_cell=min_cell)
         if len(values) != len(self.report.results):
             reported = f"{len(self.report.results)} results are reported"
             raise NetworkError(f"{reported}, and there are {len(values)}")
