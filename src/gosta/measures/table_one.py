@@ -113,7 +113,7 @@ def standardised_differences(
     >>> labels = ("age: mean", "age: standard deviation", "sex = f")
     >>> found = standardised_differences(labels, [60.0, 10.0, 0.5], [65.0, 10.0, 0.4])
     >>> {name: round(value, 3) for name, value in found.items()}
-    {'age': -0.5, 'sex = f': 0.201}
+    {'age': -0.5, 'sex = f': 0.202}
     """
     found: dict[str, float | None] = {}
     pairs = dict(zip(labels, zip(first, second, strict=True), strict=True))
