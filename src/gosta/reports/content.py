@@ -335,13 +335,18 @@ def _at_times(found: Sequence[Found], times: Sequence[float]) -> Iterator[Found]
         at = np.ravel(one.estimate.at) if one.name == "kaplan-meier" else np.zeros(0)
         wanted = np.array([time for time in times if len(at) and at[0] < time], dtype=np.float64)
         if len(wanted) and not np.array_equal(at, times):
-            places = np.searchsorted(at, wanted) - 1  # the last event before
+            # By sums a value is that before its time; in one place it is that from an event on.
+            is_before = one.estimate.labels[0].startswith("before")
+            places = np.searchsorted(at, wanted, "right" if is_before else "left") - 1
             value, low, high = (
                 np.ravel(part)[places] if np.size(part) == len(at) else part
                 for part in (one.estimate.value, one.estimate.low, one.estimate.high)
             )
+            bracket = one.estimate.bracket
+            if bracket is not None:
+                bracket = np.ravel(bracket[0])[places], np.ravel(bracket[1])[places]
             estimate = one.estimate._replace(
-                at=wanted, value=value, low=low, high=high, bracket=None
+                at=wanted, value=value, low=low, high=high, bracket=bracket
             )
             yield one._replace(name="kaplan-meier-at-times", estimate=estimate)
 
