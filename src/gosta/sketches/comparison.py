@@ -53,7 +53,7 @@ class Comparison(NamedTuple):
             lines.append(f"{rows} with a value beyond its range, which counts as the range's end")
         if not all(result.is_certified for result in self.results if result.has_value):
             lines.append(
-                "brackets by random projections hold with high probability, not for certain"
+                "brackets by random projections and of smooth curves are likely, not certain"
             )
         return "\n".join(lines)
 
