@@ -390,3 +390,14 @@ def test_groups_of_three_rows_have_no_interval_of_distance_correlation() -> None
     for k in (0, 1):
         assert table["value"][k] > 0
         assert "not defined without row" in table["reason"][k]
+
+
+def test_statistics_of_one_score_are_computed_for_each_of_several() -> None:
+    rows = patients()
+    table = gosta.exact(rows, ["auc", "auc-difference"], score=["risk", "age"], label="ill")
+    assert table["statistic"].tolist() == ["auc:risk", "auc:age", "auc-difference"]
+    alone = [gosta.exact(rows, "auc", score=name, label="ill") for name in ("risk", "age")]
+    assert table["value"].tolist()[:2] == alone
+    assert table["value"][2] == pytest.approx(alone[0] - alone[1])
+    areas: Any = gosta.exact(rows, "average-precision", score=["risk", "age"], label="ill")
+    assert areas["statistic"].tolist() == ["average-precision:risk", "average-precision:age"]

@@ -73,8 +73,10 @@ def test_several_scores() -> None:
     compared = gosta.test(data, "delong", score=["risk", "old"], label="dead")
     assert compared == gosta.test(data, "auc", columns=["risk", "old"], label="dead")
     assert list(compared.values) == ["auc of risk", "auc of old"]
+    each: Any = gosta.exact(data, "auc", score=["risk", "old"], label="dead")
+    assert each["statistic"].tolist() == ["auc:risk", "auc:old"]
     with pytest.raises(gosta.DataError, match=r"takes one score, and there are 2 .*auc:risk"):
-        gosta.exact(data, "auc", score=["risk", "old"], label="dead")
+        gosta.simulate(data, "auc", score=["risk", "old"], label="dead")
     chosen = gosta.exact(data, ["auc:old"], score=["risk", "old"], label="dead")
     assert chosen["value"][0] == gosta.exact(data, "auc", score="old", label="dead")
     with pytest.raises(gosta.InputError, match="give each column of scores once"):

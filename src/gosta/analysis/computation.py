@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.datasets.data import Data
+from gosta.datasets.data import Data, SeveralScoresError
 from gosta.errors import DataError, GostaError, InputError, naming, unknown
 from gosta.measures import MEASURES, Measure
 from gosta.measures.intervals import estimate as measured
@@ -42,7 +42,10 @@ def compute(
     options: Options | None = None,
     sampling: Sampling | None = None,
 ) -> list[Estimate]:
-    """Compute statistics over selected columns; with `by`, over groups of rows too."""
+    """Compute statistics over selected columns; with `by`, over groups of rows too.
+
+    One that takes one score is computed for each score.
+    """
     items = [item for given in statistics for item in _items(given)]
     if not items:
         raise InputError("statistic is empty: name at least one, such as auc")
@@ -58,9 +61,17 @@ def compute(
         if name not in known:
             titles = ", ".join(item.title for item in items)
             raise unknown(f"option of {titles}", name, sorted(known))
-    return [
-        _compute(item, data, normalisation, interval, given_options, sampling) for item in items
-    ]
+    estimates: list[Estimate] = []
+    for item in items:
+        try:
+            estimates.append(_compute(item, data, normalisation, interval, given_options, sampling))
+        except SeveralScoresError:
+            for score in data.scores:
+                own = item._replace(title=f"{item.title}:{score}", columns=(score,))
+                estimates.append(
+                    _compute(own, data, normalisation, interval, given_options, sampling)
+                )
+    return estimates
 
 
 class _Item(NamedTuple):

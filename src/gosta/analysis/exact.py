@@ -205,15 +205,22 @@ def exact(
     given = collect_options(found, options, statistic_options, exact, locals())
     table = _select(data, columns, (label, score, time, event), drop_missing, weights)
     if bins is None and edges is None:
-        if isinstance(found, Measure):
-            (estimate,) = compute(
-                table, [found], normalisation=normalisation, interval=interval, options=given
+        sampling = make_sampling(sample, seed)
+        if isinstance(found, Measure) or table.scores:
+            estimate, *others = compute(
+                table,
+                [found],
+                normalisation=normalisation,
+                interval=interval,
+                options=given,
+                sampling=sampling,
             )
+            if others:  # one for each score
+                return as_frame([estimate, *others])
             if estimate.reason:
                 raise InputError(estimate.reason, remedy=estimate.remedy)
         else:
             chosen_one = found if table.weights is None else with_weights(found, table.weights)
-            sampling = make_sampling(sample, seed)
             estimate = measure(table, chosen_one, normalisation, interval, given, sampling)
         is_table = isinstance(found, Measure) and found.has_missing
         is_value = estimate.level is None and estimate.at is None and not is_table

@@ -89,7 +89,7 @@ def exact(
         estimates = compute(selected, titles, options=given, **settings)
     else:
         estimates, reasons = _all_that_fit(selected, given, settings)
-    is_single = len(titles) == 1 and by is None
+    is_single = len(titles) == len(estimates) == 1 and by is None
     if is_single and estimates[0].reason and (interval is not None or estimates[0].value is None):
         raise InputError(estimates[0].reason, remedy=estimates[0].remedy)
     if as_json:

@@ -24,6 +24,10 @@ from gosta.views import html
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
+class SeveralScoresError(DataError):
+    """Several scores where a statistic takes one."""
+
+
 @dataclass
 class ReadLog:
     """What was read of data, and assumed in place of the user, while rows were encoded."""
@@ -247,7 +251,7 @@ class Data:
     def require_one_score(self) -> None:
         """Raise an error if there are several scores, and one is needed."""
         if self.scores and not self.has_selected_columns:
-            raise DataError(
+            raise SeveralScoresError(
                 f"takes one score, and there are {len(self.scores)} ({shorten(self.scores)})",
                 remedy=f"name one beside the statistic, as in auc:{self.scores[0]}",
             )
