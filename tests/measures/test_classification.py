@@ -13,8 +13,8 @@ import sklearn.metrics
 import gosta
 from gosta.errors import GostaError
 from gosta.measures import MEASURES
-from gosta.measures.classification import RATIOS, RISKS
 from gosta.measures.intervals import estimate, standard_errors
+from gosta.measures.thresholds import RATIOS, RISKS
 from gosta.runtime.arrays import Booleans, Floats
 
 TIGHT = 1e-12

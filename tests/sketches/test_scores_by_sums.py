@@ -10,8 +10,8 @@ import pytest
 
 import gosta
 from gosta.measures import MEASURES
-from gosta.measures.classification import RATIOS
 from gosta.measures.intervals import estimate
+from gosta.measures.thresholds import RATIOS
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Bins, Layout, StratumResult, make_layout
 from gosta.sketches.layout import BITS

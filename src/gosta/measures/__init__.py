@@ -9,6 +9,7 @@ from gosta.measures import (  # noqa: F401  (the order of the listing)
     distribution,
     survival,
     table_one,
+    thresholds,
     two_models,
 )
 from gosta.measures.definition import MEASURES, Measure, Measured, measure

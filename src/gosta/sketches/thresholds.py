@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gosta.measures.classification import RATIOS, RISKS, ratio_errors, threshold_labels
+from gosta.measures.thresholds import RATIOS, RISKS, ratio_errors, threshold_labels
 from gosta.runtime.arrays import Floats
 from gosta.sketches.bins import merge_starts
 from gosta.sketches.definition import Result, Sketch, sketch, undefined
