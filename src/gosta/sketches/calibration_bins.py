@@ -12,8 +12,8 @@ from gosta.measures.calibration import BRIER_PARTS, bin_labels, chi_squared_term
 from gosta.measures.definition import numbers_of
 from gosta.runtime.arrays import Floats
 from gosta.sketches.bins import merge_starts
-from gosta.sketches.definition import CLEAR, Result, Sketch, sketch, undefined
-from gosta.sketches.risk_moments import FLOAT_ERROR, RiskMoments
+from gosta.sketches.definition import CLEAR, SHARE_ERROR, Result, Sketch, sketch, undefined
+from gosta.sketches.risk_moments import RiskMoments
 from gosta.statistics.definition import Options
 from gosta.statistics.distributions import chi_squared_tail
 
@@ -130,11 +130,11 @@ class BrierParts(RiskCurve):
         resolution = float(bins.rows @ lifts**2) / number
         uncertainty = prevalence * (1 - prevalence)
         brier = float((self.brier_factors * self.table(totals)).sum()) / number
-        error = self.error_of(self.brier_factors, totals, rounding) / number + FLOAT_ERROR
+        error = self.error_of(self.brier_factors, totals, rounding) / number + SHARE_ERROR
         rest = brier + resolution - uncertainty
         value = np.array([reliability, resolution, uncertainty, rest - reliability])
-        low = np.array([least, resolution, uncertainty, rest - most - error]) - FLOAT_ERROR
-        high = np.array([most, resolution, uncertainty, rest - least + error]) + FLOAT_ERROR
+        low = np.array([least, resolution, uncertainty, rest - most - error]) - SHARE_ERROR
+        high = np.array([most, resolution, uncertainty, rest - least + error]) + SHARE_ERROR
         return Result(value, low, high, labels=BRIER_PARTS)
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:

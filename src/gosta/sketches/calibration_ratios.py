@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches.definition import Result, single, sketch, undefined
-from gosta.sketches.risk_moments import FLOAT_ERROR, Combination, RiskMoments, risk_variance
+from gosta.sketches.definition import SHARE_ERROR, Result, single, sketch, undefined
+from gosta.sketches.risk_moments import Combination, RiskMoments, risk_variance
 
 
 class Ratio(RiskMoments):
@@ -27,7 +27,7 @@ class Ratio(RiskMoments):
         """Return the sum, and the most by which it can be off."""
         factors = self.sum_factors
         total = float((factors * self.table(totals)).sum())
-        return total, self.error_of(factors, totals, rounding) + FLOAT_ERROR * abs(total)
+        return total, self.error_of(factors, totals, rounding) + SHARE_ERROR * abs(total)
 
     @property
     def sum_factors(self) -> Floats:

@@ -27,6 +27,8 @@ from gosta.statistics.names import unknown_statistic
 MOST_ROWS = 2.0**32
 # Counts of at least this many standard deviations of the noise are certainly not noise alone.
 CLEAR = 4.0
+# Of a share, or of a difference of two: more than is lost to the rounding of floats.
+SHARE_ERROR = 1e-15
 
 
 @dataclass(frozen=True)

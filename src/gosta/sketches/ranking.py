@@ -25,11 +25,10 @@ from gosta.measures.classification import (
 )
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import GroupCounts, sums_after, sums_before, without_noise
-from gosta.sketches.definition import Result, single, sketch, undefined
+from gosta.sketches.definition import SHARE_ERROR, Result, single, sketch, undefined
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
-FLOAT_ERROR = 1e-15  # of a difference of two shares: more than is lost to the rounding of floats
 AREA_ERROR = 1e-12  # of a sum over bins: far less than this is lost to the rounding of floats
 # Places in a bin and their shares of its rows (Gauss and Legendre), for rows spread over it.
 PLACES, SHARES = np.polynomial.legendre.leggauss(8)
@@ -340,5 +339,5 @@ class KolmogorovSmirnov(ScoreBins):
         starts = [np.append(0.0, end[:-1]) for end in ends]
         value = float(np.abs(ends[0] - ends[1]).max())
         high = max(float((ends[k] - starts[1 - k]).max()) for k in (0, 1))
-        low = min(value, 1.0) - FLOAT_ERROR
-        return single(min(value, 1.0), low, max(value, high) + FLOAT_ERROR)
+        low = min(value, 1.0) - SHARE_ERROR
+        return single(min(value, 1.0), low, max(value, high) + SHARE_ERROR)

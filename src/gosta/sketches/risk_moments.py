@@ -25,7 +25,6 @@ MOMENTS = 5  # of the rows of a class in a bin: 1, p, p², z, z², in units of t
 GRID = 33  # risks of a bin at which functions are combined
 # Directions of moments that are shorter are left out: they would only carry rounding and noise.
 LEAST_DIRECTION = 1e-3
-FLOAT_ERROR = 1e-15  # of a difference of two shares: more than is lost to the rounding of floats
 
 
 class Grid(NamedTuple):

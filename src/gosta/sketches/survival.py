@@ -6,7 +6,6 @@ possible.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from math import erfc, inf, sqrt
 from typing import NamedTuple
@@ -14,12 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gosta.measures import survival  # noqa: F401
-from gosta.measures.definition import numbers_of
 from gosta.runtime.arrays import Floats
 from gosta.sketches.bins import merge_starts, sums_after, sums_before
 from gosta.sketches.definition import Result, Sketch, sketch, undefined
-from gosta.sketches.time_bins import LEAST_ROWS, TimeBins
-from gosta.statistics.definition import Options
+from gosta.sketches.time_bins import LEAST_ROWS, TimeBins, TimeCurve
 
 # Of expected events, for each event: far less than this is lost to the rounding of floats.
 FLOAT_ERROR = 1e-12
@@ -45,7 +42,7 @@ class Running(NamedTuple):
 
 
 @sketch("kaplan-meier")
-class KaplanMeier(TimeBins):
+class KaplanMeier(TimeCurve, TimeBins):
     """Kaplan-Meier curve, the share without an event before a time: at `times`, or up to ten edges
     of time bins.
     """
@@ -54,27 +51,16 @@ class KaplanMeier(TimeBins):
     roles = ("time", "event")
     shows_bins = True
     trend = -1
-    defaults = {"times": None}  # noqa: RUF012
 
     def prepare(self) -> None:
         super().prepare()
         self.starts = [np.arange(self.axes[0].bins)] * 2  # of the bins of each group that are known
-        if self.options["times"] is not None:
-            self.times = numbers_of("times", self.options["times"])
-
-    @classmethod
-    def cuts(cls, options: Options) -> Mapping[str, Floats]:
-        times = options.get("times")
-        return {} if times is None else {"time": numbers_of("times", times)}
-
-    @property
-    def points(self) -> Options:
-        return {"times": self.times}
 
     def with_noise(self, totals: Floats, noise: float) -> Sketch:
-        """Add up the bins in which there are too few rows at risk."""
+        """Add up the bins in which there are too few rows at risk, and show no times in them."""
         made = super().with_noise(totals, noise)
         assert isinstance(made, KaplanMeier)
+        made.times = self.times[self.times <= self.axes[0].bounds[made.clear]]
         made.starts = [np.arange(min(made.clear + 1, self.axes[0].bins))] * 2
         return made
 

@@ -14,7 +14,7 @@ from gosta.measures.definition import MEASURES, Measured, numbers_of
 from gosta.runtime.arrays import Floats
 from gosta.sketches.bins import sums_after, sums_before
 from gosta.sketches.definition import Result, single, sketch, undefined
-from gosta.sketches.time_bins import LEAST_ROWS, PLACES, PlacedCounts, event_weights, shown_edges
+from gosta.sketches.time_bins import LEAST_ROWS, PLACES, PlacedCounts, TimeCurve, event_weights
 from gosta.statistics import encode
 from gosta.statistics.definition import Options
 
@@ -194,28 +194,15 @@ class UnoConcordance(EventScoreMeasure):
 
 
 @sketch("time-dependent-auc")
-class TimeDependentAuc(EventScoreMeasure):
+class TimeDependentAuc(TimeCurve, EventScoreMeasure):
     """Probability that a row with an event before a time has a higher score than a row without,
     from counts in bins of time and score.
     """
 
-    defaults = {"times": None}  # noqa: RUF012
-
     def prepare(self) -> None:
         super().prepare()
-        times = self.options["times"]
-        self.times = shown_edges(self.axes[0]) if times is None else numbers_of("times", times)
         self.placed_times = self.places("times", self.times)
         self.labels = tuple(f"before {time:g}" for time in self.times)
-
-    @classmethod
-    def cuts(cls, options: Options) -> Mapping[str, Floats]:
-        times = options.get("times")
-        return {} if times is None else {"time": numbers_of("times", times)}
-
-    @property
-    def points(self) -> Options:
-        return {"times": self.times}
 
     def placed_options(self) -> Options:
         return {"times": self.placed_times}

@@ -6,15 +6,17 @@ bins cut a range; otherwise rows in one bin have the same time. Brackets allow e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from copy import copy
 
 import numpy as np
 
 from gosta.errors import InputError
+from gosta.measures.definition import numbers_of
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import Counts, GroupCounts, sums_after
 from gosta.sketches.definition import CLEAR, Axis, Sketch
+from gosta.statistics.definition import Options
 
 MOST_TIMES = 10  # at which a curve is shown
 LEAST_ROWS = 1e-9  # a divisor in place of a number of rows that is 0, or negative by noise
@@ -113,6 +115,26 @@ class PlacedCounts(Counts):
         return PLACES * edge_numbers(self.axes[0], name, times).astype(np.float64)
 
 
+class TimeCurve(Sketch):
+    """A curve that is shown at `times`, or at up to ten edges of time bins."""
+
+    defaults = {"times": None}  # noqa: RUF012
+
+    def prepare(self) -> None:
+        super().prepare()
+        times = self.options["times"]
+        self.times = shown_edges(self.axes[0]) if times is None else numbers_of("times", times)
+
+    @classmethod
+    def cuts(cls, options: Options) -> Mapping[str, Floats]:
+        times = options.get("times")
+        return {} if times is None else {"time": numbers_of("times", times)}
+
+    @property
+    def points(self) -> Options:
+        return {"times": self.times}
+
+
 class TimeBins(GroupCounts):
     """The sums: counts in group × time bin.
 
@@ -123,7 +145,6 @@ class TimeBins(GroupCounts):
         super().prepare()
         # How many bins are used one by one; with noise only the sum of all later ones is.
         self.clear = self.axes[0].bins
-        self.times = shown_edges(self.axes[0])  # at which a curve is shown
 
     def group(self, x: Floats) -> Integers:
         group = x[:, 1].astype(np.int64)
@@ -137,17 +158,9 @@ class TimeBins(GroupCounts):
         least = CLEAR * np.sqrt(2 * noise * left)
         is_clear = (sums_after(leaving) > least).all(axis=0) & (left > 0)
         made.noise, made.clear = noise, int(np.cumprod(is_clear).sum())
-        made.times = self.times[self.times <= self.axes[0].bounds[made.clear]]
         return made
 
     def counts(self, totals: Floats) -> Floats:
         """Return the counts of each group: groups × bins, with bins that are not clear as one."""
         counts = self.table(totals)
         return np.column_stack([counts[:, : self.clear], counts[:, self.clear :].sum(axis=1)])
-
-    def with_merged_bins(self, starts: Sequence[int]) -> Sketch:
-        """Keep the times of a curve, which are those of all edges."""
-        made = super().with_merged_bins(starts)
-        assert isinstance(made, TimeBins)
-        made.times = self.times
-        return made

@@ -16,13 +16,20 @@ from gosta.measures.definition import numbers_of
 from gosta.measures.two_models import PARTS, risk_classes, squared_gaps
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.bins import Counts
-from gosta.sketches.definition import Features, Result, Sketch, single, sketch, undefined
+from gosta.sketches.definition import (
+    SHARE_ERROR,
+    Features,
+    Result,
+    Sketch,
+    single,
+    sketch,
+    undefined,
+)
 from gosta.sketches.ranking import Auc
 from gosta.sketches.survival_scores import ConcordanceIndex
 from gosta.statistics import encode
 
 LEAST_ROWS = 1e-9  # a divisor in place of a number of rows that is 0
-FLOAT_ERROR = 1e-15  # of a share: more than is lost to the rounding of floats
 
 
 class Difference(Sketch):
@@ -242,7 +249,7 @@ class BrierDifference(TwoRisks):
         if rows < 0.5:
             return undefined()
         value = 2 * sums / rows - 1
-        room = 2 * rounding + FLOAT_ERROR
+        room = 2 * rounding + SHARE_ERROR
         return single(value, value - room, value + room)
 
     def gradient(self, totals: Floats) -> Floats | None:
@@ -268,7 +275,7 @@ class IntegratedDiscrimination(TwoRisks):
         if rows.min() < 0.5:
             return undefined()
         value = float(2 * np.subtract(*(sums / rows)))
-        room = 4 * rounding + 2 * FLOAT_ERROR
+        room = 4 * rounding + 2 * SHARE_ERROR
         return single(value, value - room, value + room)
 
     def gradient(self, totals: Floats) -> Floats | None:
@@ -335,7 +342,7 @@ class NetReclassification(Counts):
             return undefined(PARTS)
         parts = (right - wrong) / rows
         values = np.array([parts.sum(), *parts])
-        return Result(values, values - FLOAT_ERROR, values + FLOAT_ERROR, labels=PARTS)
+        return Result(values, values - SHARE_ERROR, values + SHARE_ERROR, labels=PARTS)
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats]:
         """Return the standard errors of net shares: of numbers that are 1, −1 or 0."""
