@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,20 @@ def test_private_sums_give_the_same_file_of_results(folder: Path, tmp_path: Path
     assert compared > 130  # values with one bracket or as many as the curve over rows has points
     results.write(tmp_path, found)
     assert results.read(tmp_path)["estimates"][0]["question"] == "table-one"
+
+
+def test_rows_without_a_group_are_in_no_statistic(folder: Path, tmp_path: Path) -> None:
+    lines = (folder / "site-0.csv").read_text().splitlines()
+    without = [*lines[:5], *(re.sub(",[FM],", ",,", line) for line in lines[5:])]
+    (tmp_path / "site-0.csv").write_text("\n".join(without) + "\n")
+    (tmp_path / "short.csv").write_text("\n".join(lines[:5]) + "\n")
+    study = make(questions=("table-one",))
+    tables = []
+    for name in ("site-0.csv", "short.csv"):
+        found = pooled.run(study, [gosta.datasets.load(tmp_path / name)])
+        tables.append(values_of(found).popitem()[1])
+    assert [table["value"] for table in tables] == [tables[0]["value"]] * 2
+    assert [len(table["groups"]) for table in tables] == [2, 2]
 
 
 def test_values_beyond_a_range_are_said(folder: Path) -> None:

@@ -196,7 +196,7 @@ def _release(study: Study) -> list[tuple[str, str]]:
         choose_noise(privacy, layout, MIN_SITES)  # an error if a delta is needed
         delta = f", delta {privacy.delta:g}" if privacy.delta else ""
         cost = f"epsilon {privacy.epsilon:g}{delta} for all of them together"
-    leaves = f"{told['numbers']}; {8 * layout.size / 1e6:.2g} MB of masked numbers from each site"
+    leaves = f"{layout.numbers} masked numbers from each site, {8 * layout.size / 1e6:.2g} MB"
     entries = [
         ("columns", told["columns"]),
         ("ranges", told.get("ranges", "")),

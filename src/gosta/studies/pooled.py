@@ -66,10 +66,10 @@ def group_codes(study: Study, data: Data) -> Floats:
 
 def _estimate(study: Study, item: Item, data: Data, kept: Booleans) -> Estimate:
     """Return a statistic of a study over all rows and by group; without a value, the reason."""
-    rows = kept if item.question != TABLE_ONE else np.ones(len(data), dtype=np.bool_)
-    names = np.array([*study.group_names, None], dtype=object)  # a missing group is none
-    codes = np.nan_to_num(group_codes(study, data), nan=-1.0).astype(np.int64)
-    by = names[codes][rows] if study.study.groups else None
+    codes = group_codes(study, data)
+    rows = kept if item.question != TABLE_ONE else ~np.isnan(codes)  # as private sums count them
+    names = np.array(study.group_names)
+    by = names[codes[rows].astype(np.int64)] if study.study.groups else None
     try:
         (estimate,) = compute(
             data.take(rows),
