@@ -45,7 +45,7 @@ class Population(NamedTuple):
     grid: Columns  # the weights are the column "weight"
     sample: Callable[[np.random.Generator, int], Columns]
     arguments: Options  # of `gosta.exact`: which columns have which role
-    sums: Options  # of `gosta.exact` by sums: bins and ranges
+    sums: Options  # of `gosta.exact` by sums: bins and ranges; none if there is no sketch
 
 
 class Case(NamedTuple):
@@ -135,8 +135,9 @@ def times_to_events(censoring: float) -> Population:
     """Return rows with a time to an event that grows with their risk, censored in samples."""
 
     def columns(normal: Floats, time: Floats) -> Columns:
-        risk = 1 - np.exp(-HORIZON * np.exp(0.6 * normal - 0.6))  # slightly wrong
-        return {"time": time, "event": np.ones(len(time)), "risk": risk}
+        hazard = np.exp(0.6 * normal - 0.6)  # slightly wrong
+        early, risk = (1 - np.exp(-until * hazard) for until in (HORIZON / 2, HORIZON))
+        return {"time": time, "event": np.ones(len(time)), "early": early, "risk": risk}
 
     def times(normal: Floats, share: Floats) -> Floats:
         return np.asarray(-np.log1p(-share) * np.exp(0.6 - 0.8 * normal))
@@ -158,6 +159,7 @@ def times_to_events(censoring: float) -> Population:
 
 
 LITTLE_CENSORED, MUCH_CENSORED = times_to_events(0.2), times_to_events(0.6)
+TWO_TIMES: Options = {"columns": ["time", "event", "early", "risk"]}
 TIME_BINS: Options = {"bins": 64, "ranges": {"time": (0.0, 6.0)}}
 OF_TIMES: Mapping[str, Options] = {
     "uno-concordance": {"horizon": 2.0},
@@ -226,6 +228,14 @@ CASES = [
         Case("kaplan-meier", population._replace(sums=TIME_BINS), {"times": (0.5, 1.5)})
         for population in (LITTLE_CENSORED, MUCH_CENSORED)
     ),
+    *(
+        Case(
+            "integrated-brier-score",
+            population._replace(arguments=TWO_TIMES, sums={}),
+            {"times": (HORIZON / 2, HORIZON)},
+        )
+        for population in (LITTLE_CENSORED, MUCH_CENSORED)
+    ),
 ]
 
 
@@ -272,8 +282,10 @@ def main() -> None:
     with progress.bar("coverage", len(cases) * len(sizes), 0) as advance:
         for case in cases:
             for n in sizes:
-                ways = [coverage(case, n, samples, way) for way in ({}, case.population.sums)]
+                sums = [case.population.sums] if case.population.sums else []
+                ways = [coverage(case, n, samples, way) for way in [{}, *sums]]
                 ends = [f"{100 * share:.1f} %" for way in ways for share in (way.mean(), way.min())]
+                ends += [""] * (4 - len(ends))
                 title = f"`{case.statistic}` | {case.population.title} | {n}"
                 print(f"| {title} | {' | '.join(ends)} |", flush=True)
                 if samples >= SAMPLES and n >= SIZES[1]:
