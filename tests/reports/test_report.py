@@ -17,6 +17,7 @@ from gosta.errors import InputError
 from gosta.reports import content, html_page, pdf_pages
 from gosta.reports.blocks import Figures, Report, Table, Text
 from gosta.statistics.estimate import Estimate
+from gosta.statistics.heterogeneity import heterogeneity
 
 Command = Callable[..., tuple[int, str, str]]
 SCORES = ("risk", "old")
@@ -216,7 +217,8 @@ def test_many_groups_have_a_table_of_their_differences() -> None:
         Estimate(0.7, 0.6, 0.8, 0.05, 0.95, group=f"ward = {k}", n=50 + k) for k in range(4)
     )
     found = results()
-    auc = estimate("auc", "risk", 0.75, by="ward", groups=groups)
+    compared = heterogeneity([0.7] * 4, [0.05] * 4)
+    auc = estimate("auc", "risk", 0.75, by="ward", groups=groups, heterogeneity=compared)
     found["estimates"] = [{"question": "discrimination", **auc}]
     values, gaps = tables(section(content.build(json.loads(json.dumps(found))), "Subgroups"))
     assert values.heading[-1] == "p of all\nCochran's Q"

@@ -1,5 +1,5 @@
 """The report of a validation study: one page of HTML, or a PDF, from its results.
 
-``content`` chooses what is said of which statistic, ``texts`` has the words, ``html_page`` and
-``pdf_pages`` show it.
+``content`` chooses the sections, which have files of their own, ``texts`` has the words,
+``html_page`` and ``pdf_pages`` show it.
 """

@@ -280,7 +280,6 @@ def _prevalence(treat_all: Curve) -> float:
 
 def _curve(estimate: Estimate, label: str) -> Curve:
     y, low, high = (_array(part) for part in (estimate.value, estimate.low, estimate.high))
-    is_sampled = bool(estimate.labels) and estimate.labels[0].startswith("before")
     has_interval = len(low) == len(high) == len(y) and estimate.level is not None
     bracket, counts = estimate.bracket, estimate.counts
     return Curve(
@@ -292,8 +291,13 @@ def _curve(estimate: Estimate, label: str) -> Curve:
         None if bracket is None else (_array(bracket[0]), _array(bracket[1])),
         None if counts is None else _array(counts),
         is_binned=_base(estimate) in BINNED,
-        is_sampled=is_sampled,
+        is_sampled=is_sampled(estimate),
     )
+
+
+def is_sampled(estimate: Estimate) -> bool:
+    """Return whether a curve of steps is known at its points only, and not at every step."""
+    return bool(estimate.labels) and estimate.labels[0].startswith("before")
 
 
 def _array(values: Any) -> Floats:

@@ -1,0 +1,121 @@
+"""Sections of how results were computed: methods, privacy, the items of TRIPOD+AI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from gosta.reports import texts
+from gosta.reports.blocks import Block, List, Section, Table, Text
+from gosta.reports.tables import Found, percent
+
+
+def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
+    names = {one.name for one in found}
+    level = results["study"].get("confidence_level", 0.95)
+    dropped = results.get("incomplete_rows")
+    rows = "Rows without a value in a column that plays a role are left out"
+    rows += "." if not dropped else f": {dropped:,} of {results['rows'] + dropped:,}."
+    intervals = (
+        f"Intervals are at {percent(level)}, for the population of which the rows are a sample: "
+        "from the influence of each row on the value (DeLong for the AUC, Greenwood for Kaplan and "
+        "Meier's curve, the infinitesimal jackknife for others), on a scale on which they stay "
+        "within the statistic's bounds; Wilson's for shares; by 1,000 bootstrap samples where no "
+        "such formula is known. They are not corrected for the number of statistics."
+    )
+    p_values = "P-values are two-sided, from the standard error of the difference."
+    options = sorted({_options_of(one) for one in found} - {""})
+    software = f"Computed with gosta {results['version']} on {results['date']}."
+    blocks: list[Block] = [Text(rows), Text(intervals)]
+    if any(one.estimate.p_value is not None for one in found):
+        blocks.append(Text(p_values))
+    if options:
+        blocks.append(Text(f"Settings: {'; '.join(options)}."))
+    blocks.append(Text(software))
+    cited = [cited for about, cited in texts.REFERENCES if names & set(about)]
+    if results["how"]["mode"] != "one place":
+        cited += texts.PRIVATE_REFERENCES[: 2 if results["how"].get("epsilon") else 1]
+    blocks.append(List([*cited, texts.TRIPOD_REFERENCE]))
+    return Section("Methods", blocks)
+
+
+def _options_of(one: Found) -> str:
+    shown = {k: v for k, v in one.estimate.options.items() if k not in ("levels", "cuts")}
+    parts = [f"{name} {_listed(value)}" for name, value in shown.items() if value not in (None, ())]
+    return f"{one.title}: {', '.join(parts)}" if parts else ""
+
+
+def _listed(value: Any) -> str:
+    if not isinstance(value, list | tuple):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    parts = [_listed(each) for each in value]
+    return ", ".join(parts if len(parts) <= 6 else [*parts[:2], "...", parts[-1]])
+
+
+def privacy(results: Mapping[str, Any]) -> Section:
+    how, privacy = results["how"], results["privacy"]
+    if how["mode"] == "one place":
+        text = (
+            "All rows were read in one place. The report has no rows, but values over few rows "
+            "can tell of a person: look at small groups before it is published."
+        )
+        return Section("Privacy", [Text(text)])
+    blocks: list[Block] = [
+        Text(
+            f"The rows stayed at the {how['sites']} sites. Each site counted its rows in bins and "
+            "sent these sums hidden by masks that cancel in the total of all sites, so that only "
+            "the total was seen. All statistics of this report are computed from that one total."
+        )
+    ]
+    epsilon, delta = how.get("epsilon"), how.get("delta") or 0.0
+    if epsilon:
+        cost = f"epsilon = {epsilon:g}" + f", delta = {delta:g}" * bool(delta)
+        text = (
+            f"The sites added noise to the total: the release is differentially private with {cost}"
+            " for all statistics together. Intervals include the error by noise. Brackets hold "
+            "with high probability, not for certain. Numbers of rows are estimates, too, and "
+            "differ between statistics."
+        )
+    else:
+        text = (
+            "No noise was added. The value over the rows lies for certain within the bracket of "
+            "each value, which holds what is not known of rows in the same bin; where none is "
+            "shown, it is as narrow as the digits. Each site's policy hides counts of few rows."
+        )
+    blocks.append(Text(text))
+    facts = {
+        "participants": _listed(how.get("participants") or []),
+        "left out": _listed(how.get("left_out") or []),
+        "network": how.get("network"),
+        "layout of the sums": how.get("layout"),
+        "released": _time(how.get("release_time")),
+        "bins of each column": privacy.get("bins", 64),
+    }
+    rows = [[name, str(value)] for name, value in facts.items() if value]
+    blocks.append(Table("The release", ["", ""], rows))
+    return Section("Privacy", blocks)
+
+
+def _time(seconds: float | None) -> str:
+    """Return a time since 1970 as a date."""
+    if seconds is None:
+        return ""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def tripod(sections: Iterable[str]) -> Section:
+    there = set(sections)
+    rows = []
+    for item in texts.TRIPOD:
+        is_there = item.section in there
+        where = f"section {item.section}" if is_there else "not in this report"
+        if is_there and not item.is_whole:
+            where = f"in part, section {item.section}"
+        rows.append([item.number, item.about, where, item.add])
+    about = (
+        "TRIPOD+AI asks authors who evaluate a prediction model for these items. This report has "
+        "those that follow from data; the others have to be written by the authors."
+    )
+    heading = ["item", "about", "where", "to be added"]
+    return Section("TRIPOD+AI", [Text(about), Table("Items of TRIPOD+AI", heading, rows)])

@@ -1,0 +1,86 @@
+"""The section of groups of rows: their values, differences and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gosta.reports.blocks import Block, Figures, Section, Table
+from gosta.reports.questions import MOST_COLUMNS, titled_pictures
+from gosta.reports.tables import Found, value_cells, with_intervals
+from gosta.statistics.estimate import Estimate
+from gosta.views import numbers
+
+BY_GROUP = (
+    "auc",
+    "concordance-index",
+    "calibration-slope",
+    "observed-expected-ratio",
+    "survival-observed-expected-ratio",
+)
+CURVES_BY_GROUP = (
+    "roc-curve",
+    "calibration-curve",
+    "smooth-calibration-curve",
+    "kaplan-meier",
+    "numbers-at-risk",
+)
+
+
+def subgroups(found: Sequence[Found]) -> Section:
+    """Return values of a few statistics by group, and pictures of them and of curves."""
+    grouped = [one for one in found if one.estimate.by is not None]
+    chosen = [one for one in grouped if one.name in BY_GROUP and np.ndim(one.estimate.value) == 0]
+    names = {one.name for one in grouped}
+    left_out = "calibration-curve" if "smooth-calibration-curve" in names else ""
+    drawn = [one for one in grouped if one.name in CURVES_BY_GROUP and one.name != left_out]
+    blocks: list[Block] = _groups_tables(chosen) if chosen else []
+    shown = [one for one in titled_pictures([*chosen, *drawn], found) if one.has_groups]
+    return Section("Subgroups", [*blocks, Figures(shown)] if shown else blocks)
+
+
+def _groups_tables(found: Sequence[Found]) -> list[Block]:
+    """Return the values of all groups, and their differences from the largest one."""
+    values = [
+        {group.group: group for group in one.estimate.groups if group.value is not None}
+        for one in found
+    ]
+    gaps = [{gap.group: gap for gap in one.estimate.differences} for one in found]
+    of_values, of_gaps = (_group_columns(parts) for parts in (values, gaps))
+    if len(of_values[0]) > 2:
+        of_values[0].append("p of all\nCochran's Q")
+        for cells, one in zip(of_values[1], found, strict=True):
+            cells.append(_p_of_all(one))
+    parts = [("Values of groups", *of_values), ("Differences between groups", *of_gaps)]
+    if len(of_values[0]) + len(of_gaps[0]) <= MOST_COLUMNS:
+        rows = [[*one, *other] for one, other in zip(of_values[1], of_gaps[1], strict=True)]
+        parts = [("Values of groups", [*of_values[0], *of_gaps[0]], rows)]
+    titles = [one.heading for one in found]
+    return [
+        Table(
+            with_intervals(caption, found),
+            ["", *heading],
+            [[title, *cells] for title, cells in zip(titles, rows, strict=True)],
+        )
+        for caption, heading, rows in parts
+        if heading
+    ]
+
+
+def _group_columns(
+    parts: Sequence[Mapping[str | None, Estimate]],
+) -> tuple[list[str], list[list[str]]]:
+    """Return the heading of each group's column, and the cells of each line."""
+    sizes = {name: group.n for groups in parts for name, group in groups.items()}
+    heading = [f"{name}\nn = {n:,}" for name, n in sizes.items()]
+    cells = [
+        [value_cells(groups[name])[0] if name in groups else numbers.NONE for name in sizes]
+        for groups in parts
+    ]
+    return heading, cells
+
+
+def _p_of_all(one: Found) -> str:
+    compared = one.estimate.heterogeneity
+    return numbers.NONE if compared is None else numbers.p_value(compared.p_value)

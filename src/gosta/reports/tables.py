@@ -1,0 +1,99 @@
+"""The statistics of a study, and tables of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gosta.reports import texts
+from gosta.reports.blocks import Table
+from gosta.statistics.estimate import Estimate
+from gosta.views import numbers
+
+
+class Found(NamedTuple):
+    """One statistic of a study."""
+
+    question: str
+    name: str  # of the statistic
+    estimate: Estimate
+    score: str  # its column of scores, or columns; "" if it has none
+
+    @property
+    def title(self) -> str:
+        """Return its name in the words of the field."""
+        return texts.TITLES.get(self.name, self.name.replace("-", " "))
+
+    @property
+    def heading(self) -> str:
+        """Return its name and its score, as a heading."""
+        return f"{capital(self.title)}, {self.score}".removesuffix(", ")
+
+
+def found_in(record: Mapping[str, Any], scores: Sequence[str]) -> Found:
+    """Return the statistic of a record of a results.json."""
+    estimate = Estimate.from_dict(record)
+    columns = [name for name in estimate.columns if name in scores]
+    joined = " less " if record["question"] == "comparison" else " and "
+    return Found(record["question"], record["name"], estimate, joined.join(columns))
+
+
+def values_table(found: Sequence[Found], has_meanings: bool = False) -> Table:
+    """Return a table of single values: a line for each statistic, a column for each score."""
+    scores = list(dict.fromkeys(one.score for one in found))
+    by_title: dict[str, dict[str, str]] = {}
+    for one in found:
+        title = capital(one.title)
+        if has_meanings and one.name in texts.MEANINGS:
+            title += f"\n{texts.MEANINGS[one.name]}"
+        by_title.setdefault(title, {})[one.score] = value_cells(one.estimate)[0]
+    rows = [[title, *(row.get(score, "") for score in scores)] for title, row in by_title.items()]
+    heading = ["", *(score or "value" for score in scores)]
+    what = "Differences" if found[0].question == "comparison" else "Values"
+    return Table(with_intervals(what, found), heading, rows)
+
+
+def value_cells(estimate: Estimate) -> list[str]:
+    """Return each value, with its interval, bracket and p-value in lines below."""
+    values = np.ravel(np.asarray(estimate.value, dtype=np.float64))
+    pairs = {} if estimate.level is None else {"": (estimate.low, estimate.high)}
+    if estimate.bracket is not None:
+        pairs["bracket "] = estimate.bracket
+    found = {word: np.column_stack([np.ravel(end) for end in pair]) for word, pair in pairs.items()}
+    p_values = np.nan if estimate.p_value is None else np.ravel(estimate.p_value)
+    cells = []
+    for k, p_value in enumerate(np.broadcast_to(p_values, len(values)).tolist()):
+        own = {word: ends[k].tolist() for word, ends in found.items() if len(ends) == len(values)}
+        lines = _value_lines(float(values[k]), own)
+        if np.isfinite(p_value):
+            lines.append(f"p = {numbers.p_value(p_value)}")
+        cells.append("\n".join(lines))
+    return cells
+
+
+def _value_lines(value: float, pairs: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return a value, and below it the ends of its interval and bracket, after a word for each."""
+    known = {word: pair for word, pair in pairs.items() if np.isfinite(pair).all()}
+    ends = [end for pair in pairs.values() for end in pair if np.isfinite(end)]
+    lines = [numbers.short(value, *ends)]
+    for word, pair in known.items():
+        shown = [numbers.short(end, value, *ends) for end in pair]
+        if set(shown) != {lines[0]}:  # otherwise it is exact as it is shown
+            lines.append(f"{word}{' to '.join(shown)}")
+    return lines
+
+
+def with_intervals(what: str, found: Sequence[Found]) -> str:
+    """Return a caption that names the level of the intervals, if there are some."""
+    level = next((one.estimate.level for one in found if one.estimate.level is not None), None)
+    return what if level is None else f"{what} with {percent(level)} intervals"
+
+
+def percent(level: float) -> str:
+    return numbers.percent(level, "g")
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
