@@ -9,7 +9,8 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 import gosta
 from gosta.statistics.differences import differences
-from gosta.statistics.estimate import Estimate, as_frame
+from gosta.statistics.estimate import Estimate
+from gosta.statistics.estimate_tables import as_frame
 
 LEVEL = 0.95
 

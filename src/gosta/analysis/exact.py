@@ -27,7 +27,8 @@ from gosta.statistics.definition import (
     find,
     with_weights,
 )
-from gosta.statistics.estimate import Estimate, as_frame
+from gosta.statistics.estimate import Estimate
+from gosta.statistics.estimate_tables import as_frame
 from gosta.statistics.exact import LEAST_SAMPLE, Columns, measure
 from gosta.statistics.names import resolve
 from gosta.statistics.triples import Sampling

@@ -52,7 +52,7 @@ def exact(
     """Compute the exact values of statistics over all rows of the data."""
     from gosta.analysis.computation import LEVEL, compute
     from gosta.analysis.exact import make_sampling
-    from gosta.statistics.estimate import table_text
+    from gosta.statistics.estimate_tables import table_text
     from gosta.statistics.references import parse_references
 
     table = rows.load(data or ["breast-cancer"], seed if sample is None else None)
