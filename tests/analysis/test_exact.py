@@ -15,7 +15,7 @@ from commands import command
 
 import gosta
 from gosta.errors import InputError
-from gosta.statistics import estimate
+from gosta.statistics import estimate_tables
 from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tail
 from gosta.statistics.heterogeneity import heterogeneity
 from gosta.statistics.references import parse_references
@@ -244,7 +244,7 @@ def test_groups_with_missing_values_are_named() -> None:
 
 
 def test_without_pandas_there_is_a_list_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "is_installed", lambda name: False)
+    monkeypatch.setattr(estimate_tables, "is_installed", lambda name: False)
     (record,) = gosta.exact({"a": [1.0, 2.0, 4.0]}, ["variance"])
     assert (record["statistic"], record["value"]) == ("variance", pytest.approx(7 / 3))
 
