@@ -307,6 +307,7 @@ WITHOUT_SKETCH: Mapping[str, str] = {
     "hodges-lehmann-shift": "use auc",
     "ranks": "use quantiles, among which a site finds its own rows",
     "winsorised-mean": "use quantiles",
+    "integrated-brier-score": "use survival-brier-score with a horizon",
 }
 
 
