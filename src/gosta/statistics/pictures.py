@@ -138,17 +138,21 @@ def _of_kind(kind: str, members: list[Estimate], beside: tuple[Estimate, ...]) -
                 by = f"{title} by {one.by}{_of_columns(one)}"
                 found.append(Picture(kind, by, (one,), True, beside))
         return found
-    values = [one for one in own if np.ndim(one.value) == 0 and one.level is not None]
-    grouped = [one for one in values if one.by is not None]
-    found = [
-        Picture(kind, f"{kind} by {one.by}{_of_columns(one)}", (one,), True) for one in grouped
+    return _of_values(kind, own)
+
+
+def _of_values(kind: str, own: list[Estimate]) -> list[Picture]:
+    """Return pictures of values under each other: of all scores, of groups, of several values."""
+    single = [one for one in own if np.ndim(one.value) == 0 and one.level is not None]
+    grouped = [one for one in single if one.by is not None]
+    several = [
+        one for one in own if np.ndim(one.value) == 1 and np.size(one.low) == np.size(one.value)
     ]
-    if len(values) > len(grouped):
-        found.insert(0, Picture(kind, kind, tuple(values), False))
-    return found + [
-        Picture(kind, f"{kind}{_of_columns(one)}", (one,), False)
-        for one in own
-        if np.ndim(one.value) == 1 and np.size(one.low) == np.size(one.value)
+    of_all = [Picture(kind, kind, tuple(single), False)] if len(single) > len(grouped) else []
+    return [
+        *of_all,
+        *(Picture(kind, f"{kind} by {one.by}{_of_columns(one)}", (one,), True) for one in grouped),
+        *(Picture(kind, f"{kind}{_of_columns(one)}", (one,), False) for one in several),
     ]
 
 
@@ -236,7 +240,7 @@ def _lines(picture: Picture) -> list[Line]:
         return [Line(name, value, low, high, first.n) for name, value, low, high in parts]
     lines = [_line(one, _label(one, picture) or picture.title) for one in _parts(picture)]
     if picture.has_groups:
-        lines.append(_line(picture.estimates[0], "all rows")._replace(is_summary=True))
+        lines.append(_line(first, "all rows")._replace(is_summary=True))
     return lines
 
 

@@ -71,9 +71,7 @@ class Style(NamedTuple):
 
 
 PLAIN = Style("", is_share=False)
-CALIBRATION = Style(
-    "Calibration curve", diagonal="ideal", is_share=False, ends=(), has_histogram=True
-)
+CALIBRATION = Style("Calibration curve", diagonal="ideal", is_share=False, has_histogram=True)
 # By the name of the statistic; others are drawn as they are.
 STYLES = {
     "roc-curve": Style("ROC curve", diagonal="chance", ends=((0.0, 0.0), (1.0, 1.0))),
@@ -270,14 +268,14 @@ def draw_forest(ax: Any, lines: Sequence[Line], reference: float | None = None) 
     places = np.arange(len(lines))[::-1]
     for place, line in zip(places, lines, strict=True):
         colour = COLOURS[1] if line.is_summary else COLOURS[0]
-        if np.isfinite([line.low, line.high]).all():
-            ax.plot([line.low, line.high], [place, place], color=colour, linewidth=1.6)
         marker = "D" if line.is_summary else "s"
+        text = short(line.value)
+        if np.isfinite([line.low, line.high]).all():
+            ends = (line.low, line.high)
+            ax.plot(ends, [place, place], color=colour, linewidth=1.6)
+            shown = (short(end, line.value, *ends) for end in ends)
+            text = f"{short(line.value, *ends)} ({' to '.join(shown)})"
         ax.plot(line.value, place, marker=marker, color=colour, markersize=6, linestyle="")
-        ends = (line.low, line.high) if np.isfinite([line.low, line.high]).all() else ()
-        text = short(line.value, *ends)
-        if ends:
-            text += f" ({' to '.join(short(end, line.value, *ends) for end in ends)})"
         at = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": FONT}
         ax.text(1.02, place, text, **at)
     if reference is not None:
