@@ -10,7 +10,7 @@ import numpy as np
 
 from gosta.measures.calibration import BRIER_PARTS, bin_labels, chi_squared_terms
 from gosta.measures.definition import numbers_of
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.sketches.bins import merge_starts
 from gosta.sketches.definition import CLEAR, SHARE_ERROR, Result, Sketch, sketch, undefined
 from gosta.sketches.risk_moments import RiskMoments
@@ -77,11 +77,21 @@ class RiskCurve(RiskMoments):
         made.starts = np.array(starts[:-1] or [0])
         return made
 
+    def is_shown(self, rows: Floats) -> Booleans:
+        """Return which of the bins that are shown together have rows."""
+        return np.asarray((rows > 0.5) | (self.noise > 0))
+
+    def places_shown(self, totals: Floats) -> Integers:
+        """Return for each bin the one of `bins` in which it is; any for one without rows."""
+        rows = self.shown(self.table(totals)[:, 0].sum(axis=0))
+        together = np.diff(np.append(self.starts, len(self.widths)))
+        return np.repeat(np.cumsum(self.is_shown(rows)) - 1, together).clip(0)
+
     def bins(self, totals: Floats, rounding: float) -> RiskTotals:
         """Return the totals of bins that are shown and have rows."""
         sums = self.table(totals)
         rows = self.shown(sums[:, 0])
-        filled = np.flatnonzero((rows.sum(axis=0) > 0.5) | (self.noise > 0))
+        filled = np.flatnonzero(self.is_shown(rows.sum(axis=0)))
         both = sums.sum(axis=0)
         expected = self.shown((self.risk_factors * both).sum(axis=0))
         error = self.shown(self.widths * both[0]) * rounding
@@ -151,24 +161,10 @@ class BrierParts(RiskCurve):
                 [0 * gaps, 0 * gaps + 1 - 2 * prevalence, 0 * gaps],
             ]
         )
-        rows = self.shown(self.table(totals)[:, 0].sum(axis=0))
-        places = np.repeat(
-            np.cumsum((rows > 0.5) | (self.noise > 0)) - 1,
-            np.diff(np.append(self.starts, len(self.widths))),
-        ).clip(0)
-        by_rows, by_positive, by_risk = slopes[:, :, places].swapaxes(0, 1)
-        gradients = np.array(
-            [
-                np.stack(
-                    [
-                        self.one_factors * (by_rows[k] + by_positive[k]),
-                        self.one_factors * by_rows[k],
-                    ]
-                )
-                + self.risk_factors * by_risk[k]
-                for k in range(3)
-            ]
-        )
+        of_bins = slopes[:, :, None, self.places_shown(totals)]  # parts × 3 × 1 × bins
+        by_rows, by_positive, by_risk = of_bins.swapaxes(0, 1)
+        by_class = np.stack([by_rows + by_positive, by_rows], axis=1)
+        gradients = self.one_factors * by_class + (self.risk_factors * by_risk)[:, None]
         parts = gradients[0] - gradients[1] + gradients[2]
         gradients = np.append(gradients, [self.brier_factors - parts], axis=0) / number
         errors = np.sqrt(self.sampling_variances(totals, gradients.reshape(4, -1)))

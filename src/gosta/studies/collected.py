@@ -9,8 +9,8 @@ from gosta.errors import InputError, NetworkError
 from gosta.net.deploy.network import is_network
 from gosta.net.deploy.query import read_status, view_network
 from gosta.net.node.status import Status
+from gosta.studies import released
 from gosta.studies.definition import Study
-from gosta.studies.released import collect as collected
 
 
 def collect(study: Study, folder: Path) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def collect(study: Study, folder: Path) -> dict[str, Any]:
         "release_time": sums.release_time,
         "network": status.network,
     }
-    return collected(study, sums.results, how)
+    return released.collect(study, sums.results, how)
 
 
 def _status(folder: Path) -> Status:
