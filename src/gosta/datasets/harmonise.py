@@ -171,24 +171,34 @@ def _replace(
             return column
     cells = column.tolist()
     plain = {cell for cell in cells if isinstance(cell, Values | Decimal) and cell == cell}
-    folded = {_fold(key): value for key, value in meaning.items()}
-    if len(folded) < len(meaning):  # two values differ by capitals only
-        folded = {}
-    changed: dict[Any, Values | None] = {}
-    for cell in plain:
-        key = _cell_key(cell)
-        if key in missing:
-            changed[cell] = None
-        elif key in meaning:
-            changed[cell] = meaning[key]
-        elif _fold(key) in folded:
-            changed[cell] = folded[_fold(key)]
+    changed = _changes(plain, missing, meaning)
     if not changed:
         return column
     return from_cells(
         [changed.get(cell, cell) if isinstance(cell, Values | Decimal) else cell for cell in cells],
         decimal,
     )
+
+
+def _changes(
+    cells: set[Any], missing: set[float | str], meaning: Mapping[float | str, Values]
+) -> dict[Any, Values | None]:
+    """Return what the cells stand for that are to be changed; None: a missing value.
+
+    Capitals do not count in values with a meaning, unless two of these differ by them only.
+    """
+    exact = {**meaning, **dict.fromkeys(missing)}
+    folded = {_fold(key): value for key, value in meaning.items()}
+    if len(folded) < len(meaning):
+        folded = {}
+    found: dict[Any, Values | None] = {}
+    for cell in cells:
+        key = _cell_key(cell)
+        if key in exact:
+            found[cell] = exact[key]
+        elif _fold(key) in folded:
+            found[cell] = folded[_fold(key)]
+    return found
 
 
 def _fold(key: float | str) -> float | str:
