@@ -33,6 +33,11 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     ] = ()
     description: Annotated[str, Key("what it is, in a sentence")] = ""
 
+    @property
+    def is_risk(self) -> bool:
+        """Whether its range is within that of a predicted risk, from 0 to 1."""
+        return self.range is not None and 0 <= self.range[0] < self.range[1] <= 1
+
     def describe(self) -> str:
         """Return the entry in words.
 

@@ -126,8 +126,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     def has_risks(self, score: str) -> bool:
         """Return whether the range of a score is within that of a risk."""
-        ends = self.columns[score].range if score in self.columns else None
-        return ends is not None and 0 <= ends[0] < ends[1] <= 1
+        return score in self.columns and self.columns[score].is_risk
 
     @property
     def table(self) -> tuple[str, ...]:

@@ -176,8 +176,7 @@ def _plain(value: Any) -> str | int | float:
 
 
 def _are_risks(answers: Answers, columns: Mapping[str, Column]) -> bool:
-    ends = [columns[name].range for name in answers.scores]
-    return bool(ends) and all(end is not None and end[0] >= 0 and end[1] <= 1 for end in ends)
+    return bool(answers.scores) and all(columns[name].is_risk for name in answers.scores)
 
 
 def _questions(answers: Answers, columns: dict[str, Column]) -> tuple[str, ...]:
