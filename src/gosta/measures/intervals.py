@@ -91,7 +91,9 @@ def ends(
     if found.influence is None and found.errors is None:
         draws = bootstrap(measure, x, counted, options)
         low, high = np.nanquantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-        return low, high, np.nanstd(draws, axis=0, ddof=1)
+        # Distances grow by chance, so all draws can lie above the value.
+        ends_of_draws = np.fmin(low, found.value), np.fmax(high, found.value)
+        return *ends_of_draws, np.nanstd(draws, axis=0, ddof=1)
     errors = found.errors
     if errors is None:
         assert found.influence is not None
