@@ -1,4 +1,4 @@
-"""Intervals of measures."""
+"""Intervals of measures by bootstrap."""
 
 from __future__ import annotations
 
