@@ -77,6 +77,18 @@ def merge_starts(
     return starts[:0:-1]
 
 
+def merge_starts_of_each(
+    counts: Floats, min_cell: int, axis: Axis, asked: Floats
+) -> list[Integers]:
+    """Return where bins of each group begin after small ones are merged, each group on its own.
+
+    So where one group is small nothing is hidden of the others. As few as possible of the values
+    asked for lose their edge.
+    """
+    is_kept = np.isin(axis.edges, asked)
+    return [np.array(merge_starts(one[None], min_cell, axis.bounds, is_kept)) for one in counts]
+
+
 class Counts(Sketch):
     """The sums: counts in a table of cells; each row counts in one cell."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gosta.measures import survival  # noqa: F401
 from gosta.runtime.arrays import Floats
-from gosta.sketches.bins import merge_starts, sums_after, sums_before
+from gosta.sketches.bins import merge_starts_of_each, sums_after, sums_before
 from gosta.sketches.definition import Result, Sketch, sketch, undefined
 from gosta.sketches.time_bins import LEAST_ROWS, TimeBins, TimeCurve
 
@@ -70,13 +70,9 @@ class KaplanMeier(TimeCurve, TimeBins):
         So a few early censored rows do not hide when events are. Times keep their edges if they
         can.
         """
-        made, axis = copy(self), self.axes[0]
+        made = copy(self)
         asked = np.zeros(0) if self.options["times"] is None else self.times
-        is_kept = np.isin(axis.edges, asked)
-        made.starts = [
-            np.array(merge_starts(counts[None], min_cell, axis.bounds, is_kept))
-            for counts in self.table(totals)
-        ]
+        made.starts = merge_starts_of_each(self.table(totals), min_cell, self.axes[0], asked)
         return made, totals
 
     def running(self, totals: Floats) -> tuple[Running, Running]:

@@ -8,12 +8,13 @@ either side of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 
 import numpy as np
 
 from gosta.measures.thresholds import RATIOS, RISKS, ratio_errors, threshold_labels
-from gosta.runtime.arrays import Floats
-from gosta.sketches.bins import merge_starts
+from gosta.runtime.arrays import Floats, Integers
+from gosta.sketches.bins import merge_starts_of_each
 from gosta.sketches.definition import Result, Sketch, sketch, undefined
 from gosta.sketches.ranking import ScoreBins
 from gosta.statistics.definition import Options
@@ -30,6 +31,7 @@ class AtThresholds(ScoreBins):
         self.ratio = RATIOS[self.name]
         self.at = self.ratio.points(self.options["thresholds"])
         self.labels = threshold_labels(self.at)
+        self.starts = [np.arange(self.axes[0].bins)] * 2  # of the bins of each class that are known
 
     @classmethod
     def cuts(cls, options: Options) -> Mapping[str, Floats]:
@@ -42,19 +44,25 @@ class AtThresholds(ScoreBins):
         About: as if rows were spread evenly over a bin in which a threshold lies.
         """
         reached = self.reached(totals)[:, ::-1]  # from the beginning of each bin on
-        bounds = self.axes[0].bounds
-        place = self.axes[0].positions(self.at)
+        groups = zip(reached, self.starts, strict=True)
+        each = [self._above_of(rows[[*starts, -1]], starts) for rows, starts in groups]
+        least, about, most = np.stack(each, axis=1)
+        return least, about, most, reached[:, :1]
+
+    def _above_of(self, reached: Floats, starts: Integers) -> Floats:
+        """Return the rows of one class from the thresholds on: least, about and most.
+
+        `starts` are those of its bins, `reached` its rows from the beginning of each on.
+        """
+        bounds = self.axes[0].bounds[[*starts, -1]]
+        place = np.searchsorted(bounds[1:-1], self.at, side="right")
         left, right = bounds[place], bounds[place + 1]
         share = np.clip((self.at - left) / (right - left), 0, 1)
-        most, beyond = reached[:, place], reached[:, place + 1]
+        most, beyond = reached[place], reached[place + 1]
         is_edge = (place > 0) & (self.at == left)
         is_edge |= self.ratio.by_odds & (self.at <= 0)  # no risk is less
-        return (
-            np.where(is_edge, most, beyond),
-            most + np.where(is_edge, 0.0, share) * (beyond - most),
-            most,
-            reached[:, :1],
-        )
+        about = most + np.where(is_edge, 0.0, share) * (beyond - most)
+        return np.array([np.where(is_edge, most, beyond), about, most])
 
     def _cells(self, totals: Floats) -> Floats:
         """Return true and false positives and negatives: lowest value, about, highest; each 4 × k.
@@ -82,14 +90,10 @@ class AtThresholds(ScoreBins):
         return ratio_errors(slopes, cells, rows), self.ratio.rows(cells)
 
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
-        """Merge first what is between two thresholds, so that as many as possible keep an edge."""
-        counts, axis = self.table(totals), self.axes[0]
-        kept = np.flatnonzero(np.isin(axis.edges, self.at)) + 1
-        first = np.concatenate([[0], kept]).astype(np.int64)
-        between = np.add.reduceat(counts, first, axis=1)
-        ends = axis.bounds[np.append(first, axis.bins)]
-        starts = [int(first[start]) for start in merge_starts(between, min_cell, ends)]
-        return self.with_merged_bins(starts), np.add.reduceat(counts, starts, axis=1).ravel()
+        """Merge small bins of each class on its own; as few thresholds as possible lose an edge."""
+        made = copy(self)
+        made.starts = merge_starts_of_each(self.table(totals), min_cell, self.axes[0], self.at)
+        return made, totals
 
 
 @sketch("sensitivity")

@@ -177,11 +177,17 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         return {name: value for name, value in given.items() if value and name in known}
 
     def _curve_times(self) -> tuple[float, ...]:
-        """Return the times at which sums tell a curve: those asked, and steps of the range."""
-        ends = self.columns[self.study.time or ""].range
-        low, high = (0.0, 0.0) if ends is None else ends
-        steps = (low + (high - low) * (k / CURVE_STEPS) for k in range(1, CURVE_STEPS + 1))
-        return tuple(sorted({*self.study.times, *(() if ends is None else steps)}))
+        """Return the times at which sums tell a curve: those asked, and steps of the range.
+
+        A step near a time asked for is left out, since few events lie between the two.
+        """
+        ends, asked = self.columns[self.study.time or ""].range, self.study.times
+        if ends is None:
+            return asked
+        length = (ends[1] - ends[0]) / CURVE_STEPS
+        steps = (ends[0] + length * k for k in range(1, CURVE_STEPS + 1))
+        far = (step for step in steps if all(abs(step - time) >= length / 2 for time in asked))
+        return tuple(sorted({*asked, *far}))
 
     @property
     def private(self) -> PrivateSettings:
