@@ -156,8 +156,8 @@ def test_table_one_is_as_in_papers() -> None:
     assert table.heading == [
         "",
         "all\nn = 100",
-        "0\nn = 50",
-        "5\nn = 50",
+        "sex 0\nn = 50",
+        "sex 5\nn = 50",
         "difference\nstandardised",
     ]
     assert [row[:2] for row in table.rows] == [
@@ -168,6 +168,28 @@ def test_table_one_is_as_in_papers() -> None:
     ]
     assert table.rows[0][-1] == "0.50"
     assert table.rows[1][-1] == ""
+    assert table.rows[3][2:] == ["", "", ""]  # groups' own classes say nothing
+
+
+def test_table_one_of_many_groups_has_several_tables() -> None:
+    found = results()
+    (record,) = [one for one in found["estimates"] if one["name"] == "table-one"]
+    record["by"] = "sex, ward"
+    group = record["groups"][0]
+    wards = ("icu", "surgery", "medicine")
+    record["groups"] = [{**group, "group": f"{sex}, {ward}"} for sex in "MF" for ward in wards]
+    record["groups"][0] |= {"value": [70.0, 10.0, 54, 61, 68, None, 0.5, 0.0]}
+    found["columns"]["sex"] = {"classes": ["F", "M"]}
+    found["columns"]["ward"] = {"classes": ["medicine", "surgery", "icu"]}
+    blocks = section(content.build(json.loads(json.dumps(found))), "Table 1")
+    first, second, differences = tables(blocks)
+    heads = [head.partition("\n")[0] for head in [*first.heading[1:], *second.heading[1:]]]
+    sexes = [f"sex {sex}, ward {ward}" for sex in "FM" for ward in wards[::-1]]
+    assert heads == ["all", *sexes]
+    assert [row[0] for row in second.rows] == ["age, mean", "age, median", "age, missing"]
+    assert second.rows[2][-1] == "-"  # not told
+    assert words(blocks) == "-: too few rows, or too much noise, to tell."
+    assert differences.rows[0][2].endswith(" and sex M, ward icu")
 
 
 def test_values_stand_beside_each_other_with_their_intervals() -> None:
@@ -212,7 +234,7 @@ def test_the_curve_of_events_is_told_at_the_times_of_the_study() -> None:
     assert [row[1][:5] for row in table.rows] == ["0.900", "0.700"]
 
 
-def test_many_groups_have_a_table_of_their_differences() -> None:
+def test_many_groups_are_lines_beside_their_differences() -> None:
     groups = tuple(
         Estimate(0.7, 0.6, 0.8, 0.05, 0.95, group=f"ward = {k}", n=50 + k) for k in range(4)
     )
@@ -220,18 +242,19 @@ def test_many_groups_have_a_table_of_their_differences() -> None:
     compared = heterogeneity([0.7] * 4, [0.05] * 4)
     auc = estimate("auc", "risk", 0.75, by="ward", groups=groups, heterogeneity=compared)
     found["estimates"] = [{"question": "discrimination", **auc}]
-    values, gaps = tables(section(content.build(json.loads(json.dumps(found))), "Subgroups"))
-    assert values.heading[-1] == "p of all\nCochran's Q"
-    assert values.rows[0][-1] == "1"
-    assert [head.partition("\n")[0] for head in gaps.heading[1:]] == [
-        f"ward = {k} less ward = 3" for k in range(3)
-    ]
+    blocks = section(content.build(json.loads(json.dumps(found))), "Subgroups")
+    (table,) = tables(blocks)
+    assert words(blocks) == "Differences are from the largest group, ward 3."
+    assert table.heading == ["", "risk", "difference"]
+    assert [row[0].partition("\n")[0] for row in table.rows[:4]] == [f"ward {k}" for k in range(4)]
+    assert table.rows[3][2] == ""
+    assert table.rows[4] == ["p of all\nCochran's Q", "1", ""]
 
 
 def test_groups_are_compared() -> None:
     blocks = section(built(), "Subgroups")
     (table,) = tables(blocks)
-    heads = ["sex = F\nn = 50", "sex = M\nn = 50", "sex = M less sex = F\nn = 100"]
+    heads = ["sex F\nn = 50", "sex M\nn = 50", "sex M less sex F\nn = 100"]
     assert table.heading == ["", *heads]
     assert table.rows[0][:3] == ["AUC, risk", *["0.700\n0.600 to 0.800"] * 2]
     assert table.rows[0][3] == "0.000\n-0.141 to 0.141\np = 1"
@@ -255,6 +278,39 @@ def test_the_privacy_statement_says_what_was_done() -> None:
     said = words(section(noisy, "Privacy"))
     assert "epsilon = 2, delta = 1e-06 for all statistics together" in said
     assert "for certain within" not in said
+
+
+def test_brackets_say_what_helps() -> None:
+    found = results(mode="private sums", layout={"fingerprint": "ab12", "numbers": 4321})
+    by_name = {one["name"]: one for one in found["estimates"]}
+    by_name["calibration-error"] |= {"bracket": [[0.0, 0.01], [0.8, 0.03]]}
+    by_name["auc-difference"] |= {"bracket": [-0.01, 0.2]}
+    found["columns"]["time"] = {"range": [0, 730], "unit": "days"}
+    found["study"] |= {"times": [30.0], "horizon": 180.0}
+    report = content.build(json.loads(json.dumps(found)))
+    errors = [one for one in tables(section(report, "Calibration")) if "error" in one.caption]
+    assert [row[2].split("\n")[-1] for row in errors[0].rows] == [
+        "bracket: none that helps",
+        "bracket 0.0100 to 0.0300",
+    ]
+    differences = tables(section(report, "Main results"))[1]
+    assert differences.rows[0][1].endswith("; bracket includes 0")
+    said = words(section(report, "Methods"))
+    assert "A bracket that covers more than half of all possible values is not shown" in said
+    assert "the sign of the difference over the rows is open" in said
+    assert "rows at risk at t are those whose time is t or later" in said
+    assert "an event before 180 days." in words(section(report, "Study"))
+    assert tables(section(report, "Survival"))[0].heading[0] == "time (days)"
+    (facts,) = tables(section(report, "Privacy"))
+    assert ["layout of the sums", "4,321 numbers, fingerprint ab12"] in facts.rows
+    shown = dict(facts.rows)
+    assert shown["bins of time"].endswith("an edge at each of the study's times and horizon")
+    assert shown["bins of died"] == "2 classes"
+
+
+def test_files_are_named_without_their_folders() -> None:
+    report = built(data=["/home/a/one.csv", "C:\\data\\two.xlsx"])
+    assert "100 complete rows of one.csv, two.xlsx." in words(section(report, "Study"))
 
 
 def test_what_is_missing_is_said() -> None:

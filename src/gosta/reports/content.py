@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,9 +10,10 @@ from gosta.errors import InputError, shorten
 from gosta.reports.blocks import List, Report, Section, Table, Text
 from gosta.reports.methods import methods, privacy, tripod
 from gosta.reports.questions import RECLASSIFICATION, curves_at_times, question_section
+from gosta.reports.reading import found_in, unit_of
 from gosta.reports.subgroups import subgroups
 from gosta.reports.table_one import table_one
-from gosta.reports.tables import Found, found_in, values_table
+from gosta.reports.tables import Found, values_table
 from gosta.views import numbers
 
 MAIN = (
@@ -41,8 +43,7 @@ def build(results: Mapping[str, Any]) -> Report:
             "the results have no estimates: there is nothing to report",
             remedy="compute the study again: gosta study run, or gosta study collect",
         )
-    scores = results["study"].get("scores", [])
-    found = [found_in(record, scores) for record in results["estimates"]]
+    found = [found_in(record, results) for record in results["estimates"]]
     known = [one for one in found if one.estimate.value is not None]
     at_times = list(curves_at_times(known, results["study"].get("times") or ()))
     sections = [
@@ -88,10 +89,13 @@ def _study(results: Mapping[str, Any]) -> Section:
     if asked.get("time"):
         sentences.append(f"Times to an event are in {asked['time']}, events in {asked['event']}.")
     if asked.get("horizon") is not None:
-        sentences.append(f"Scores predict an event before {asked['horizon']:g}.")
+        sentences.append(
+            f"Scores predict an event before {asked['horizon']:g} {unit_of(results)}".rstrip() + "."
+        )
     if asked.get("groups"):
         sentences.append(f"Results are also given by {' and '.join(asked['groups'])}.")
-    places = how.get("data") or how.get("participants") or []
+    files = [re.split(r"[\\/]", str(path))[-1] for path in how.get("data") or []]
+    places = files or how.get("participants") or []
     rows = f"{results['rows']:,} complete rows"
     if places:
         rows += f" of {', '.join(map(str, places))}"

@@ -10,6 +10,8 @@ from gosta.reports import texts
 from gosta.reports.blocks import Block, List, Section, Table, Text
 from gosta.reports.tables import Found, percent
 
+DEFAULT_BINS = 64  # of a private release that names none
+
 
 def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
     names = {one.name for one in found}
@@ -24,17 +26,26 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
         "within the statistic's bounds; Wilson's for shares; by 1,000 bootstrap samples where no "
         "such formula is known. They are not corrected for the number of statistics."
     )
-    p_values = "P-values are two-sided, from the standard error of the difference."
+    p_values = (
+        "P-values are two-sided, from the standard error of the difference. Like intervals they "
+        "are about sampling."
+    )
+    is_private = results["how"]["mode"] != "one place"
+    if is_private:
+        intervals += texts.BRACKETS
+        p_values += texts.P_VALUES_AND_BRACKETS
     options = sorted({_options_of(one) for one in found} - {""})
     software = f"Computed with gosta {results['version']} on {results['date']}."
     blocks: list[Block] = [Text(rows), Text(intervals)]
     if any(one.estimate.p_value is not None for one in found):
         blocks.append(Text(p_values))
+    if any(one.estimate.axes and one.estimate.axes[0].startswith("time") for one in found):
+        blocks.append(Text(texts.TIMES))
     if options:
         blocks.append(Text(f"Settings: {'; '.join(options)}."))
     blocks.append(Text(software))
     cited = [cited for about, cited in texts.REFERENCES if names & set(about)]
-    if results["how"]["mode"] != "one place":
+    if is_private:
         cited += texts.PRIVATE_REFERENCES[: 2 if results["how"].get("epsilon") else 1]
     blocks.append(List([*cited, texts.TRIPOD_REFERENCE]))
     return Section("Methods", blocks)
@@ -54,7 +65,7 @@ def _listed(value: Any) -> str:
 
 
 def privacy(results: Mapping[str, Any]) -> Section:
-    how, privacy = results["how"], results["privacy"]
+    how = results["how"]
     if how["mode"] == "one place":
         text = (
             "All rows were read in one place. The report has no rows, but values over few rows "
@@ -88,13 +99,36 @@ def privacy(results: Mapping[str, Any]) -> Section:
         "participants": _listed(how.get("participants") or []),
         "left out": _listed(how.get("left_out") or []),
         "network": how.get("network"),
-        "layout of the sums": how.get("layout"),
+        "layout of the sums": _layout(how.get("layout")),
         "released": _time(how.get("release_time")),
-        "bins of each column": privacy.get("bins", 64),
+        **_bins(results),
     }
     rows = [[name, str(value)] for name, value in facts.items() if value]
     blocks.append(Table("The release", ["", ""], rows))
     return Section("Privacy", blocks)
+
+
+def _layout(layout: Mapping[str, Any] | None) -> str:
+    if not layout:
+        return ""
+    return f"{layout['numbers']:,} numbers, fingerprint {layout['fingerprint']}"
+
+
+def _bins(results: Mapping[str, Any]) -> dict[str, str]:
+    """Return how many bins each column has."""
+    settings, study, found = results["privacy"], results["study"], {}
+    cut = {study.get("time"): "times and horizon"}
+    cut |= dict.fromkeys(study.get("scores", []), "thresholds")
+    way = "to hold equally many rows" if settings.get("find_edges") else "of equal width"
+    for name, column in results["columns"].items():
+        edges = (settings.get("edges") or {}).get(name)
+        text = f"{len(edges) + 1} by the study's edges" if edges else ""
+        text = text or f"{settings.get('bins', DEFAULT_BINS)} {way}"
+        if name in cut:
+            text += f", and an edge at each of the study's {cut[name]}"
+        classes = column.get("classes")
+        found[f"bins of {name}"] = f"{len(classes)} classes" if classes else text
+    return found
 
 
 def _time(seconds: float | None) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gosta.reports.blocks import Block, Figures, Section, Table
+from gosta.reports.blocks import Block, Figures, Section, Table, Text
 from gosta.reports.questions import MOST_COLUMNS, titled_pictures
-from gosta.reports.tables import Found, value_cells, with_intervals
+from gosta.reports.tables import Found, capital, value_cells, with_intervals
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
@@ -35,13 +35,43 @@ def subgroups(found: Sequence[Found]) -> Section:
     names = {one.name for one in grouped}
     left_out = "calibration-curve" if "smooth-calibration-curve" in names else ""
     drawn = [one for one in grouped if one.name in CURVES_BY_GROUP and one.name != left_out]
-    blocks: list[Block] = _groups_tables(chosen) if chosen else []
+    blocks: list[Block] = _groups_tables(chosen)
+    reference = next((gap.group for one in chosen for gap in one.estimate.differences), None)
+    if reference is not None:
+        largest = reference.partition(" less ")[2]
+        blocks.insert(0, Text(f"Differences are from the largest group, {largest}."))
     shown = [one for one in titled_pictures([*chosen, *drawn], found) if one.has_groups]
     return Section("Subgroups", [*blocks, Figures(shown)] if shown else blocks)
 
 
 def _groups_tables(found: Sequence[Found]) -> list[Block]:
     """Return the values of all groups, and their differences from the largest one."""
+    few = [one for one in found if len(one.estimate.groups) < MOST_COLUMNS]
+    many = [one for one in found if len(one.estimate.groups) >= MOST_COLUMNS]
+    names = dict.fromkeys(one.name for one in many)
+    tables = [_table_of_lines([one for one in many if one.name == name]) for name in names]
+    return [*_tables_of_columns(few), *tables] if few else [*tables]
+
+
+def _table_of_lines(found: Sequence[Found]) -> Table:
+    """Return the values of one statistic: a line for each group, two columns for each score."""
+    names = list(dict.fromkeys(group.group for one in found for group in one.estimate.groups))
+    sizes = {group.group: group.n for one in found for group in one.estimate.groups}
+    columns: list[list[str]] = [[f"{name}\nn = {sizes[name]:,}" for name in names]]
+    for one in found:
+        gaps = {(gap.group or "").partition(" less ")[0]: gap for gap in one.estimate.differences}
+        values = {group.group: group for group in one.estimate.groups if group.value is not None}
+        for parts, missing in ((values, numbers.NONE), (gaps, "")):
+            cells = [value_cells(parts[n])[0] if n in parts else missing for n in names]
+            columns.append(cells)
+    rows = list(map(list, zip(*columns, strict=True)))
+    rows.append(["p of all\nCochran's Q", *(c for one in found for c in (_p_of_all(one), ""))])
+    heads = [part for one in found for part in (one.score or "value", "difference")]
+    return Table(with_intervals(capital(found[0].title), found), ["", *heads], rows)
+
+
+def _tables_of_columns(found: Sequence[Found]) -> list[Block]:
+    """Return the values of few groups: a column for each, and for each difference."""
     values = [
         {group.group: group for group in one.estimate.groups if group.value is not None}
         for one in found

@@ -8,32 +8,69 @@ from itertools import combinations
 import numpy as np
 
 from gosta.measures.table_one import standardised_differences
-from gosta.reports.blocks import Block, Section, Table
+from gosta.reports.blocks import Block, Section, Table, Text
 from gosta.reports.tables import Found
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
 TABLE_ONE = "table-one"
+MOST_COLUMNS = 4  # of a table, beside the names of its lines
+CAPTION = "Mean (standard deviation), median (quartiles), rows of a class (share)"
+MISSING = ", missing"  # after the name of a column
+NONE_MISSING = numbers.percent(0.0, ".1f")
+NOT_TOLD = numbers.NONE  # of few rows, which sites do not tell
 
 
 def table_one(found: Sequence[Found]) -> Section:
-    tables: list[Block] = [_characteristics(one.estimate) for one in found if one.name == TABLE_ONE]
-    return Section("Table 1", tables)
+    blocks: list[Block] = []
+    for estimate in (one.estimate for one in found if one.name == TABLE_ONE):
+        tables = _characteristics(estimate)
+        blocks += tables
+        if any(NOT_TOLD in row for table in tables for row in table.rows):
+            blocks.append(Text(f"{NOT_TOLD}: too few rows, or too much noise, to tell."))
+    return Section("Table 1", blocks)
 
 
-def _characteristics(estimate: Estimate) -> Table:
-    """Return Table 1: a column for all rows and for each group, and the largest difference."""
-    parts = [part for part in (estimate, *estimate.groups) if part.value is not None]
+def _characteristics(estimate: Estimate) -> list[Table]:
+    """Return Table 1: all rows and each group, a few in a table, and how much the groups differ."""
+    groups = [group for group in estimate.groups if group.value is not None]
+    own = tuple(f"{name} = " for name in (estimate.by or "").split(", ") if name)
+    parts = [estimate, *groups]
     cells = [_described(part) for part in parts]
-    rows = [[name, *(column.get(name, numbers.NONE) for column in cells)] for name in cells[0]]
-    heading = ["", *(f"{part.group or 'all'}\nn = {part.n:,}" for part in parts)]
-    caption = "Mean (standard deviation), median (quartiles), rows of a class (share)"
-    groups = [part for part in parts if part.group is not None]
-    if len(groups) > 1:
-        differences = _standardised(groups)
-        rows = [[*row, differences.get(row[0], "")] for row in rows]
-        heading.append("difference\nstandardised")
-    return Table(caption, heading, rows)
+    names = _lines(cells)
+    for column in cells[1:]:  # a group's own class says nothing
+        column |= {name: "" for name in names if name.startswith(own)}
+    tables = []
+    for k in range(0, len(parts), MOST_COLUMNS):
+        shown = slice(k, k + MOST_COLUMNS)
+        rows = [[name, *(column.get(name, NOT_TOLD) for column in cells[shown])] for name in names]
+        heading = ["", *(f"{part.group or 'all'}\nn = {part.n:,}" for part in parts[shown])]
+        caption = CAPTION + ", continued" * (k > 0)
+        tables.append(Table(caption, heading, [row for row in rows if any(row[1:])]))
+    differences = _standardised(groups)
+    lines = {name: differences[name] for name in names if name in differences}
+    lines = {name: text for name, text in lines.items() if not name.startswith(own)}
+    return _with_differences(tables, lines, len(groups)) if lines else tables
+
+
+def _with_differences(tables: list[Table], lines: dict[str, str], groups: int) -> list[Table]:
+    """Add the differences to one table as a column, to several as another table."""
+    if len(tables) > 1:
+        rows = [[name, *text.split("\n")] for name, text in lines.items()]
+        heading = ["", "difference", "between groups"]
+        return [*tables, Table("Largest standardised difference of two groups", heading, rows)]
+    rows = [[*row, lines.get(row[0], "")] for row in tables[0].rows]
+    name = "largest difference" if groups > 2 else "difference"
+    return [Table(CAPTION, [*tables[0].heading, f"{name}\nstandardised"], rows)]
+
+
+def _lines(cells: Sequence[dict[str, str]]) -> list[str]:
+    """Return the names of lines; one of missing values only where some are missing, or hidden."""
+    return [
+        name
+        for name in cells[0]
+        if not name.endswith(MISSING) or any(column.get(name) != NONE_MISSING for column in cells)
+    ]
 
 
 def _described(estimate: Estimate) -> dict[str, str]:
@@ -48,28 +85,34 @@ def _described(estimate: Estimate) -> dict[str, str]:
             ends = (values[f"{column}: {quarter}"] for quarter in ("25 %", "75 %"))
             lines[f"{column}, median"] = _with_more(value, *ends)
         elif what == "missing":
-            if value != 0:
-                lines[f"{column}, missing"] = numbers.percent(value, ".1f")
+            shown = numbers.percent(value, ".1f") if np.isfinite(value) else NOT_TOLD
+            lines[f"{column}{MISSING}"] = shown
         elif not what and np.isfinite(value):
-            present = 1 - values[f"{label.rpartition(' = ')[0]}: missing"]
-            lines[label] = f"{estimate.n * present * value:,.0f} ({numbers.percent(value, '.1f')})"
+            rows = estimate.n * value * (1 - values[f"{label.rpartition(' = ')[0]}: missing"])
+            share = numbers.percent(value, ".1f")
+            lines[label] = (
+                f"{rows:,.0f} ({share})" if np.isfinite(rows) else f"{NOT_TOLD} ({share})"
+            )
     return lines
 
 
 def _with_more(value: float, *others: float) -> str:
+    if not np.isfinite([value, *others]).all():
+        return numbers.short(value)
     shown = " to ".join(numbers.short(other, value, *others) for other in others)
     return f"{numbers.short(value, *others)} ({shown})"
 
 
 def _standardised(groups: Sequence[Estimate]) -> dict[str, str]:
     """Return the largest standardised difference of two groups, by line of Table 1."""
-    found: dict[str, list[float]] = {}
+    found: dict[str, tuple[float, str]] = {}
     for one, other in combinations(groups, 2):
         pair = (np.ravel(part.value).tolist() for part in (one, other))
         with np.errstate(invalid="ignore"):  # shares beyond 0 and 1, by noise
             differences = standardised_differences(one.labels, *pair)
         for label, value in differences.items():
-            if value is not None and np.isfinite(value):
-                found.setdefault(label, []).append(abs(value))
-    shown = {label: f"{max(values):.2f}" for label, values in found.items()}
+            if value is not None and abs(value) >= found.get(label, (0.0, ""))[0]:
+                names = f"\n{one.group} and {other.group}" * (len(groups) > 2)
+                found[label] = (abs(value), names)
+    shown = {label: f"{value:.2f}{names}" for label, (value, names) in found.items()}
     return {label if " = " in label else f"{label}, mean": text for label, text in shown.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from gosta.reports import texts
 from gosta.reports.blocks import Table
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
+
+BRACKET = "bracket "  # before the ends of one
+NO_BRACKET = "bracket: none that helps"
+INCLUDES_0 = "; bracket includes 0"  # after a p-value
 
 
 class Found(NamedTuple):
@@ -30,14 +34,6 @@ class Found(NamedTuple):
     def heading(self) -> str:
         """Return its name and its score, as a heading."""
         return f"{capital(self.title)}, {self.score}".removesuffix(", ")
-
-
-def found_in(record: Mapping[str, Any], scores: Sequence[str]) -> Found:
-    """Return the statistic of a record of a results.json."""
-    estimate = Estimate.from_dict(record)
-    columns = [name for name in estimate.columns if name in scores]
-    joined = " less " if record["question"] == "comparison" else " and "
-    return Found(record["question"], record["name"], estimate, joined.join(columns))
 
 
 def values_table(found: Sequence[Found], has_meanings: bool = False) -> Table:
@@ -60,7 +56,7 @@ def value_cells(estimate: Estimate) -> list[str]:
     values = np.ravel(np.asarray(estimate.value, dtype=np.float64))
     pairs = {} if estimate.level is None else {"": (estimate.low, estimate.high)}
     if estimate.bracket is not None:
-        pairs["bracket "] = estimate.bracket
+        pairs[BRACKET] = estimate.bracket
     found = {word: np.column_stack([np.ravel(end) for end in pair]) for word, pair in pairs.items()}
     p_values = np.nan if estimate.p_value is None else np.ravel(estimate.p_value)
     cells = []
@@ -68,7 +64,9 @@ def value_cells(estimate: Estimate) -> list[str]:
         own = {word: ends[k].tolist() for word, ends in found.items() if len(ends) == len(values)}
         lines = _value_lines(float(values[k]), own)
         if np.isfinite(p_value):
-            lines.append(f"p = {numbers.p_value(p_value)}")
+            bracket = own.get(BRACKET, [np.nan])
+            includes = bracket[0] <= 0 <= bracket[-1] and values[k] != 0
+            lines.append(f"p = {numbers.p_value(p_value)}{INCLUDES_0 * bool(includes)}")
         cells.append("\n".join(lines))
     return cells
 
@@ -82,12 +80,15 @@ def _value_lines(value: float, pairs: Mapping[str, Sequence[float]]) -> list[str
         shown = [numbers.short(end, value, *ends) for end in pair]
         if set(shown) != {lines[0]}:  # otherwise it is exact as it is shown
             lines.append(f"{word}{' to '.join(shown)}")
+    if BRACKET in pairs and BRACKET not in known and np.isfinite(value):
+        lines.append(NO_BRACKET)
     return lines
 
 
 def with_intervals(what: str, found: Sequence[Found]) -> str:
     """Return a caption that names the level of the intervals, if there are some."""
-    level = next((one.estimate.level for one in found if one.estimate.level is not None), None)
+    known = [one.estimate for one in found if np.isfinite(one.estimate.low).any()]
+    level = next((estimate.level for estimate in known if estimate.level is not None), None)
     return what if level is None else f"{what} with {percent(level)} intervals"
 
 

@@ -18,7 +18,7 @@ TITLES = {
     "calibration-in-the-large": "calibration in the large",
     "calibration-intercept": "calibration intercept",
     "calibration-slope": "calibration slope",
-    "observed-expected-ratio": "observed / expected",
+    "observed-expected-ratio": "observed / expected outcomes",
     "calibration-error": "calibration error of the smooth curve",
     "brier-score": "Brier score",
     "scaled-brier-score": "scaled Brier score",
@@ -35,7 +35,7 @@ TITLES = {
     "time-dependent-auc": "AUC at a time",
     "survival-brier-score": "Brier score at the horizon",
     "integrated-brier-score": "integrated Brier score",
-    "survival-observed-expected-ratio": "observed / expected at the horizon",
+    "survival-observed-expected-ratio": "observed / expected events before the horizon",
     "auc-difference": "difference of AUCs",
     "brier-difference": "difference of Brier scores",
     "concordance-difference": "difference of C-indices",
@@ -66,6 +66,21 @@ RECLASSIFICATION_WARNING = (
     "NRI and IDI can favour a model that is merely miscalibrated, and their p-values are too small "
     "then; the differences of AUC, Brier score and net benefit do not have this flaw (Hilden and "
     "Gerds 2014)."
+)
+BRACKETS = (
+    " An interval covers the error of sampling; a bracket covers what bins leave open: the value "
+    "over the rows lies within it. Neither includes the other. A bracket that covers more than "
+    "half of all possible values is not shown (none that helps); more bins narrow it."
+)
+P_VALUES_AND_BRACKETS = (
+    " They do not include the bracket: where it includes 0, the sign of the difference over the "
+    "rows is open, and more bins would decide."
+)
+TIMES = (
+    "Times: a share without an event before t is that after all events earlier than t; rows at "
+    "risk at t are those whose time is t or later. The AUC at a time t compares rows with an event "
+    "before t with rows without one by then (cumulative and dynamic); events count by the inverse "
+    "probability of not being censored."
 )
 # For which statistics each work stands, and how it is cited.
 REFERENCES: tuple[tuple[tuple[str, ...], str], ...] = (
