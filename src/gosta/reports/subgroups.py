@@ -55,12 +55,13 @@ def _groups_tables(found: Sequence[Found]) -> list[Block]:
 
 def _table_of_lines(found: Sequence[Found]) -> Table:
     """Return the values of one statistic: a line for each group, two columns for each score."""
-    names = list(dict.fromkeys(group.group for one in found for group in one.estimate.groups))
-    sizes = {group.group: group.n for one in found for group in one.estimate.groups}
+    sizes = {group.group or "": group.n for one in found for group in one.estimate.groups}
+    names = list(sizes)
     columns: list[list[str]] = [[f"{name}\nn = {sizes[name]:,}" for name in names]]
     for one in found:
         gaps = {(gap.group or "").partition(" less ")[0]: gap for gap in one.estimate.differences}
-        values = {group.group: group for group in one.estimate.groups if group.value is not None}
+        known = [group for group in one.estimate.groups if group.value is not None]
+        values = {group.group or "": group for group in known}
         for parts, missing in ((values, numbers.NONE), (gaps, "")):
             cells = [value_cells(parts[n])[0] if n in parts else missing for n in names]
             columns.append(cells)
