@@ -161,27 +161,29 @@ def _table(pages: _Pages, table: Table) -> None:
     _paragraph(pages, table.caption, SIZE, weight="bold")
     pages.skip(-GAP / 2)
     for row in rows:
-        is_heading = row is table.heading
-        weight = "bold" if is_heading else "normal"
-        cells = [
-            [
-                (line, k > 0)
-                for k, part in enumerate(cell.split("\n"))
-                for line in _wrapped(part, size, width, weight)
-            ]
-            for cell, width in zip(row, widths, strict=True)
-        ]
-        height = _line_height(size) * max(map(len, cells)) + 0.06
-        top = pages.reserve(height)
-        left = MARGIN
-        for lines, width in zip(cells, widths, strict=True):
-            for k, (line, is_quiet) in enumerate(lines):
-                look = {"weight": "bold"} if is_heading and not is_quiet else {}
-                colour = QUIET if is_quiet else "black"
-                pages.write(line, left, top + k * _line_height(size), size, color=colour, **look)
-            left += width + GAP
-        pages.rule(top + height - 0.03, left - GAP - MARGIN)
+        _row(pages, row, widths, size, "bold" if row is table.heading else "normal")
     pages.skip(1.5 * GAP)
+
+
+def _row(pages: _Pages, row: list[str], widths: list[float], size: float, weight: str) -> None:
+    cells = [_cell(*cell, size, weight) for cell in zip(row, widths, strict=True)]
+    height = _line_height(size) * max(map(len, cells)) + 0.06
+    top, left = pages.reserve(height), MARGIN
+    for lines, width in zip(cells, widths, strict=True):
+        for k, (line, is_quiet) in enumerate(lines):
+            look = {"color": QUIET} if is_quiet else {"color": "black", "weight": weight}
+            pages.write(line, left, top + k * _line_height(size), size, **look)
+        left += width + GAP
+    pages.rule(top + height - 0.03, left - GAP - MARGIN)
+
+
+def _cell(text: str, width: float, size: float, weight: str) -> list[tuple[str, bool]]:
+    """Return the lines of a cell that fit its width, and whether each is said of the value."""
+    return [
+        (line, k > 0)
+        for k, part in enumerate(text.split("\n"))
+        for line in _wrapped(part, size, width, weight)
+    ]
 
 
 def _column_widths(rows: list[list[str]], size: float) -> list[float]:
@@ -199,10 +201,9 @@ def _column_widths(rows: list[list[str]], size: float) -> list[float]:
 
 def _figures(pages: _Pages, pictures: list[Picture]) -> None:
     narrow = (WIDTH - 2 * MARGIN) / 2
-    for picture, neighbour in _in_rows(pictures):
-        shown = [one for one in (picture, neighbour) if one is not None]
-        width = narrow if picture.is_curve else 2 * narrow
-        scale = width / picture.size[0]
+    for shown in _in_rows(pictures):
+        width = narrow if shown[0].is_curve else 2 * narrow
+        scale = width / shown[0].size[0]
         height = max(one.size[1] for one in shown) * min(scale, 1.0)
         top = pages.reserve(height)
         for place, one in enumerate(shown):
@@ -218,12 +219,9 @@ def _figures(pages: _Pages, pictures: list[Picture]) -> None:
         pages.skip(GAP)
 
 
-def _in_rows(pictures: list[Picture]) -> list[tuple[Picture, Picture | None]]:
+def _in_rows(pictures: list[Picture]) -> list[list[Picture]]:
     """Return pictures in rows: two curves beside each other, a forest plot alone."""
     curves = [picture for picture in pictures if picture.is_curve]
     forests = [picture for picture in pictures if not picture.is_curve]
-    pairs: list[tuple[Picture, Picture | None]] = [
-        (curves[k], curves[k + 1] if k + 1 < len(curves) else None)
-        for k in range(0, len(curves), 2)
-    ]
-    return [*pairs, *((picture, None) for picture in forests)]
+    pairs = [curves[k : k + 2] for k in range(0, len(curves), 2)]
+    return [*pairs, *([picture] for picture in forests)]
