@@ -249,3 +249,11 @@ def test_risks_of_0_and_1() -> None:
     assert chi == 0
     with pytest.raises(NumericalError, match="chi-squared is infinite: all risks of a bin are 0"):
         exact("hosmer-lemeshow", np.array([0.0, 0.5]), np.array([1.0, 0.0]), groups=2)
+
+
+@pytest.mark.parametrize("name", ["calibration-slope", "calibration-in-the-large"])
+@pytest.mark.parametrize("floor", ["little", "", True, "0.1,0.2"])
+def test_a_floor_is_a_number_also_where_no_risk_needs_it(name: str, floor: Any) -> None:
+    x = np.array([[0.2, -1.0], [0.4, 1.0], [0.6, -1.0], [0.8, 1.0]])
+    with pytest.raises(InputError, match=r"floor = .* must be a number"):
+        MEASURES[name].over(x, None, {"floor": floor})

@@ -197,3 +197,26 @@ def test_what_is_missing_or_wrong_is_said() -> None:
     data["score"] = [20, 10, 40]
     with pytest.raises(gosta.DataError, match="risk score must lie from 0 to 1, row 1 has 20"):
         gosta.exact(data, "survival-calibration", horizon=2)
+
+
+def test_without_events_nobody_has_had_one_until_the_last_time() -> None:
+    x = np.array([[1.0, 0.0], [4.0, 0.0], [3.0, 0.0]])
+    curve = MEASURES["kaplan-meier"].over(x)
+    assert curve.value.tolist() == [1.0]
+    assert curve.labels == ("at 4",)
+
+
+@pytest.mark.parametrize(("last_event", "is_known"), [(1.0, True), (0.0, False)])
+def test_the_brier_score_beyond_follow_up_is_known_only_if_all_had_events(
+    last_event: float, is_known: bool
+) -> None:
+    x = np.array([[1.0, 1.0, 0.4], [2.0, 0.0, 0.2], [3.0, last_event, 0.3]])
+    value = MEASURES["survival-brier-score"].over(x, options={"horizon": 9.0}).value
+    assert np.isfinite(value).all() == is_known
+
+
+@pytest.mark.parametrize("name", ["uno-concordance", "survival-brier-score"])
+@pytest.mark.parametrize("horizon", ["soon", "", -1.0, 0.0, float("nan"), "1,2"])
+def test_a_horizon_is_one_number_above_0(name: str, horizon: Any) -> None:
+    with pytest.raises(gosta.InputError, match=r"horizon = .* must be"):
+        MEASURES[name].over(np.array([[1.0, 1.0, 0.4], [2.0, 0.0, 0.2]]), None, {"horizon": horizon})

@@ -248,14 +248,14 @@ def bin_labels(ends: Floats, shown: Integers) -> tuple[str, ...]:
 
 def risk_logits(x: Floats, weights: Floats, floor: float) -> Floats:
     """Return the logits of risks; an error if a risk is 0 or 1 and `floor` is 0."""
-    risks = np.where(weights > 0, x[:, 0], 0.5)
+    risks, least = np.where(weights > 0, x[:, 0], 0.5), _checked_floor(floor, 0.0)
     extreme = (risks == 0) | (risks == 1)
-    if extreme.any() and _checked_floor(floor, 0.0) == 0:
+    if extreme.any() and least == 0:
         raise NumericalError(
             f"predicted risks of 0 or 1 have no logit, {int(extreme.sum())} rows have one",
             remedy="move them to 0.000001 or 0.999999 with floor=1e-6 (-o floor=1e-6)",
         )
-    return logit(risks, floor)
+    return logit(risks, least)
 
 
 class _Smooth(NamedTuple):

@@ -42,7 +42,8 @@ def kaplan_meier(x: Floats, weights: Floats, times: Any = None) -> Measured:
     """
     curve = ProductLimit(x, weights)
     if times is None:
-        shown = curve.ends[curve.has_ended]
+        has_event = curve.has_ended.any()
+        shown = curve.ends[curve.has_ended] if has_event else curve.ends[-1:]
         after = np.nextafter(shown, np.inf)  # the curve has fallen there
         labels = tuple(f"at {time:g}" for time in shown)
     else:
@@ -76,9 +77,10 @@ def uno_concordance(x: Floats, weights: Floats, horizon: float = np.inf) -> Meas
 
     A pair counts by 1/G² just before its earlier event. Events from the `horizon` on do not count.
     """
+    until = horizon if horizon == np.inf else horizon_of(horizon)
     times, scores, order = x[:, 0], x[:, 2], ranks_of_ends(x)
     censoring = ProductLimit.of_censoring(x, weights)
-    each = ((x[:, 1] > 0) & (times < horizon)) * censoring.inverse_before(times) ** 2
+    each = ((x[:, 1] > 0) & (times < until)) * censoring.inverse_before(times) ** 2
     won, after = wins_over_later(order, scores, weights)
     pairs = weights @ (each * after)
     value = weights @ (each * won) / pairs
@@ -158,7 +160,10 @@ def integrated_brier_score(x: Floats, weights: Floats, times: Any = None) -> Mea
 
 
 def _brier_scores(x: Floats, weights: Floats, times: Floats) -> tuple[Floats, Floats]:
-    """Return the Brier score of each column of risks, and the influence of rows."""
+    """Return the Brier score of each column of risks, and the influence of rows.
+
+    It is not known at a time that no row has reached, unless the last one had an event.
+    """
     censoring = ProductLimit.of_censoring(x, weights)
     total, values, influence = weights.sum(), [], []
     for time, risk in zip(times, x[:, 2:].T, strict=True):
@@ -166,7 +171,8 @@ def _brier_scores(x: Floats, weights: Floats, times: Floats) -> tuple[Floats, Fl
         is_case, is_control = (x[:, 1] > 0) & (x[:, 0] < time), x[:, 0] >= time
         errors = is_case * (1 - risk) ** 2 + is_control * risk**2
         each = errors * censoring.inverse_before(until)
-        values.append(weights @ each / total)
+        is_known = censoring.before(np.array([time]))[0] > 0
+        values.append(weights @ each / total if is_known else nan)
         influence.append(each - values[-1] - censoring.log_slopes(until, weights * each))
     return np.array(values), np.array(influence).T
 
@@ -277,6 +283,8 @@ def horizon_of(horizon: float | None) -> float:
     found = numbers_of("horizon", horizon)
     if len(found) > 1:
         raise InputError(f"horizon = {horizon!r} must be one number, such as horizon=365")
+    if not found[0] > 0:
+        raise InputError(f"horizon = {horizon!r} must be above 0, such as horizon=365")
     return float(found[0])
 
 
