@@ -67,7 +67,7 @@ def test_classes_of_text_need_not_be_declared() -> None:
     assert ours.labels[:3] == ("sex = F", "sex = M", "sex: missing")
     with pytest.raises(InputError, match="'name' has 60 different values"):
         exact({"name": [f"n{k}" for k in range(60)]}, "table-one", columns="name")
-    with pytest.raises(DataError, match="levels column 'sex' has the value 'M'"):
+    with pytest.raises(DataError, match="column 'sex' has the value 'M'"):
         exact(table, "table-one", columns="sex", levels={"sex": ["F", "X"]})
 
 

@@ -71,7 +71,7 @@ def test_strata_and_all_rows_from_one_vector() -> None:
         assert result.low[0] <= value <= result.high[0]
         assert result.rows == part.sum()
     with pytest.raises(
-        DataError, match=r"strata column 'sex' has the value 'm' .* none of those declared"
+        DataError, match=r"column 'sex' has the value 'm' .* none of those declared"
     ):
         make_layout("auc", Bins(4, {"": (0, 1)}, strata={"sex": ("f",)}), **RISK).encode(data)
 

@@ -465,7 +465,7 @@ class Data:
         name = self._column(column)
         self._note_column(name)
         return _among(
-            levels, *self._positions(setting, name), f"{setting} column {name!r}", "value", setting
+            levels, *self._positions(setting, name), f"column {name!r}", "value", setting
         )
 
     def site_codes(self) -> tuple[Floats, list[Any]]:
