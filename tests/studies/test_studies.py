@@ -95,6 +95,9 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
         ({"horizon": 12.0}, r"study.horizon = 12 must lie within columns.time.range, 0 to 9"),
         ({"time": None}, "survival needs time and event"),
         ({"scores": ("risk",)}, "comparison needs two scores"),
+        ({"scores": ("risk", "risk")}, "study.scores = risk, risk: give each column once"),
+        ({"table": ("sex", "sex")}, "study.table = sex, sex: give each column once"),
+        ({"event": "died"}, r"columns.died tells events: .* classes = \[0, 1\]"),
         ({"confidence_level": 1.5}, "study.confidence_level = 1.5 must be between 0 and 1"),
         (
             {"questions": ("calibration",), "scores": ("time",)},
@@ -105,6 +108,20 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
 def test_studies_that_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_study(make(**changes))
+
+
+@pytest.mark.parametrize("name", ["age, years", "risk+marker", "age "])
+def test_names_that_lists_of_statistics_cannot_have_are_refused(name: str) -> None:
+    study = msgspec.structs.replace(make(), columns={**COLUMNS, name: Column(range=(0.0, 1.0))})
+    with pytest.raises(InputError, match="give it another one, .*--column NAME="):
+        check_study(study)
+
+
+def test_names_of_columns_can_have_any_other_sign(tmp_path: Path) -> None:
+    names = ("Größe 🙂", "a.b:c", 'say "x"', "<b>", "$x^$")
+    study = msgspec.structs.replace(make(), columns={**COLUMNS, **dict.fromkeys(names, RISK)})
+    (tmp_path / "study.toml").write_text(study_text(study))
+    assert read_study(tmp_path) == study
 
 
 def test_private_sums_need_ranges_and_files_in_one_place_do_not(folder: Path) -> None:

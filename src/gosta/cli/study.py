@@ -263,7 +263,11 @@ def _show(found: dict[str, Any], path: Path, folder: Path) -> None:
     rows += f", {dropped:,} left out as a value is missing" if dropped else ""
     print(f"{path}: {values} of {rows}, {found['how']['mode']}")
     lines = [f"no value of {title}: {reason}" for title, reason in without.items()]
-    warnings = {warning: one["statistic"] for one in estimates for warning in one["warnings"]}
+    warnings = {
+        warning.removeprefix(f"{one['statistic']}: "): one["statistic"]
+        for one in estimates
+        for warning in one["warnings"]
+    }
     lines += [f"warning: {title}: {warning}" for warning, title in warnings.items()]
     print(*map(terminal.printable, lines), f"next: gosta report {_quoted(folder)}", sep="\n")
 

@@ -202,7 +202,7 @@ def _lines(values: Mapping[str, Any]) -> list[str]:
 
 
 def _quote(name: str) -> str:
-    return name if BARE_KEY.fullmatch(name) else json.dumps(name)
+    return name if BARE_KEY.fullmatch(name) else toml_value(name)
 
 
 def toml_value(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import product
@@ -11,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from gosta.datasets.columns import match_key
 from gosta.datasets.dictionary import Column, check_dictionary
 from gosta.errors import InputError, unknown
 from gosta.measures import MEASURES
@@ -274,8 +276,15 @@ def check_study(study: Study) -> None:
     for name in (*study.roles, *asked.table):
         if name not in study.columns:
             raise InputError(f"column {name!r} is not in the dictionary: add [columns] {name}")
+    for key in ("scores", "groups", "table"):
+        names = getattr(asked, key)
+        if len(set(names)) < len(names):
+            raise InputError(f"study.{key} = {', '.join(names)}: give each column once")
+    _check_names(study)
     for name in filter(None, (asked.label, *asked.groups)):
         _check_class(name, study.columns[name], "two classes" if name == asked.label else "")
+    if asked.event is not None:
+        _check_event(asked.event, study.columns[asked.event])
     for name in filter(None, (*asked.scores, asked.time)):
         if study.columns[name].type != "number":
             raise InputError(f"columns.{name}.type = 'class' must be number: it is a score or time")
@@ -290,6 +299,24 @@ def check_study(study: Study) -> None:
     if study.privacy.strata:
         raise InputError("privacy.strata is set by study.groups: remove it")
     check_settings(study.private, "privacy.")
+
+
+def _check_names(study: Study) -> None:
+    """Raise `InputError` for names that cannot stand in the list of a study's statistics."""
+    for name in study.columns:
+        if any(sign in name for sign in ",+") or name != name.strip():
+            raise InputError(
+                f"column {name!r} has a comma, a plus sign or a space at its end in its name: give "
+                f"it another one, which each file is told to use (--column NAME={shlex.quote(name)})"
+            )
+
+
+def _check_event(name: str, column: Column) -> None:
+    if {match_key(value) for value in column.classes} != {0, 1}:
+        raise InputError(
+            f"columns.{name} tells events: it must be of type 'class' with classes = [0, 1], and "
+            f"sites say what their values stand for (--value {name}:yes=1,no=0)"
+        )
 
 
 def _check_class(name: str, column: Column, needed: str) -> None:
