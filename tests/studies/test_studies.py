@@ -341,3 +341,31 @@ def test_mistakes_are_one_line(
     assert code == 2
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"estimates": [None]}, r"is damaged: Expected `object`, got `null` - at `\$.estimates"),
+        ({"how": {}}, "is damaged: Object missing required field `mode`"),
+        ({"rows": "many"}, "is damaged: Expected `int`, got `str`"),
+        ({"study": None}, "is damaged: Expected `object`, got `null`"),
+        ({"format": 0}, "is no file of results of this version"),
+    ],
+)
+def test_damaged_results_are_refused(
+    folder: Path, tmp_path: Path, damage: dict[str, Any], message: str
+) -> None:
+    study = make(questions=("table-one",))
+    results.write(tmp_path, pooled.run(study, load(folder)))
+    found = results.read(tmp_path)
+    results.write(tmp_path, {**found, **damage})
+    with pytest.raises(InputError, match=message):
+        results.read(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "{"])
+def test_results_that_are_no_json_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "results.json").write_text(text)
+    with pytest.raises(InputError, match=r"results.json is no JSON: .*gosta study run"):
+        results.read(tmp_path)

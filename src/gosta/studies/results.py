@@ -12,16 +12,65 @@ from typing import Any
 import msgspec
 
 import gosta
+from gosta.datasets.dictionary import Column
 from gosta.errors import InputError
 from gosta.measures.table_one import standardised_differences
+from gosta.private.settings import PrivateSettings
 from gosta.runtime.files import read_limited, write_atomically
 from gosta.statistics.estimate import Estimate
-from gosta.studies.definition import Item, Study
+from gosta.studies.definition import Asked, Item, Study
 from gosta.studies.questions import TABLE_ONE
 
 RESULTS_FILE = "results.json"
 FORMAT = 1  # of the file
 MAX_RESULTS_BYTES = 1 << 28
+
+
+class _Values(msgspec.Struct):
+    """What a record of an estimate, or of one of its groups, has."""
+
+    statistic: str
+    n: float
+    value: float | tuple[float | None, ...] | None
+    interval: dict[str, Any] | None = None
+    labels: tuple[str, ...] = ()
+    at: tuple[float | None, ...] | None = None
+    axes: tuple[str, str] | None = None
+    reason: str = ""
+    group: str | None = None
+
+
+class _Record(_Values, kw_only=True):
+    """What a record of an estimate has besides."""
+
+    question: str
+    name: str
+    columns: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
+    warnings: tuple[str, ...] = ()
+    by: str | None = None
+    groups: tuple[_Values, ...] = ()
+    heterogeneity: dict[str, Any] | None = None
+
+
+class _How(msgspec.Struct):
+    """What is said of the way of computation by every file."""
+
+    mode: str
+
+
+class _Results(msgspec.Struct):
+    """What a results.json has, as far as a report relies on it."""
+
+    study: Asked
+    columns: dict[str, Column]
+    privacy: PrivateSettings
+    how: _How
+    rows: int
+    incomplete_rows: int | None
+    estimates: tuple[_Record, ...]
+    version: str
+    date: str
 
 
 def record(
@@ -91,8 +140,12 @@ def read(folder: Path) -> dict[str, Any]:
         results = json.loads(read_limited(path, MAX_RESULTS_BYTES, "results of a study"))
     except FileNotFoundError:
         raise InputError(f"no such file: {path}; {way_out}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON: {error}; {way_out}") from None
     if not isinstance(results, dict) or results.get("format") != FORMAT:
         raise InputError(f"{path} is no file of results of this version; {way_out}")
+    try:
+        msgspec.convert(results, _Results)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path} is damaged: {error}; {way_out}") from None
     return results
