@@ -107,6 +107,7 @@ def test_interval_of_i_squared() -> None:
     assert two.q == pytest.approx(8.0)
     assert heterogeneity([1.0], [0.5]) is None
     assert heterogeneity([1.0, 2.0], [0.5, 0.0]) is None
+    assert heterogeneity([1.0, 2.0], [1e200, 1e250]) is None
 
 
 def test_a_spread_is_one_of_possible_values_and_of_three_groups_or_more() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import gosta
+from gosta.analysis.computation import compute
 from gosta.errors import InputError
 from gosta.statistics.pictures import pictures
 from gosta.views import curves, plots
@@ -162,6 +164,27 @@ def test_labelled_values_with_intervals_are_a_forest_plot() -> None:
     one = gosta.Estimate(value, value - 1, value + 1, level=0.9, labels=("ICI", "E50"))
     one.plot(ax := axes())
     assert [label.get_text()[:3] for label in ax.get_yticklabels()] == ["ICI", "E50"]
+
+
+def test_groups_without_a_value_have_no_picture() -> None:
+    table = gosta.datasets.load({"risk": [0.1, 0.4, 0.6, 0.9] * 3, "died": [0, 1, 0, 1] * 3})
+    data, groups = table.select(score="risk", label="died"), [0, 1, 1, 0] * 3
+    (curve,) = compute(data, ["roc-curve"], by=groups, interval=0.95)
+    assert [one.has_groups for one in pictures([curve])] == [False, True]
+    none = tuple(group._replace(value=None) for group in curve.groups)
+    assert [one.has_groups for one in pictures([curve._replace(groups=none)])] == [False]
+
+
+@pytest.mark.parametrize("name", ["$x^$ {", "$$", "a_1^2"])
+def test_names_of_columns_are_no_formulas(name: str) -> None:
+    scores = {name: [0.1, 0.4, 0.6, 0.9], "old": [0.2, 0.4, 0.3, 0.9], "died": [0, 1, 0, 1]}
+    table = gosta.datasets.load(scores).select(label="died")
+    found = compute(table, [f"roc-curve:{name}", "roc-curve:old"], interval=0.95)
+    figure = plots.new_figure(4, 4)
+    (picture,) = pictures(found)
+    picture.draw(figure.add_subplot())
+    figure.savefig(io.BytesIO())
+    assert name in [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
 def test_what_cannot_be_drawn_is_said() -> None:

@@ -76,6 +76,7 @@ def estimate(
     )
 
 
+@np.errstate(all="ignore")
 def ends(
     measure: Measure,
     found: Measured,
@@ -98,12 +99,11 @@ def ends(
     if errors is None:
         assert found.influence is not None
         errors = standard_errors(found.influence, counted)
-    with np.errstate(all="ignore"):
-        if measure.scale == "share":
-            low, high = wilson_ends(found.value, trials, level)
-        else:
-            spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
-            low, high = interval_ends(measure.scale, measure.bounds, found.value, spread, level)
+    if measure.scale == "share":
+        low, high = wilson_ends(found.value, trials, level)
+    else:
+        spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
+        low, high = interval_ends(measure.scale, measure.bounds, found.value, spread, level)
     return low, high, errors
 
 

@@ -102,6 +102,7 @@ def _shares(column: Floats, weights: Floats, classes: int) -> Floats:
     return np.array([*(counts / counts.sum()), missing])
 
 
+@np.errstate(all="ignore")
 def standardised_differences(
     labels: Sequence[str], first: Sequence[Any], second: Sequence[Any]
 ) -> dict[str, float | None]:

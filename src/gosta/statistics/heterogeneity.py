@@ -60,7 +60,7 @@ def heterogeneity(
     'Q 12.744, p 0.0017, I² 0.843, mean 0.8053'
     """
     y, s2 = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64) ** 2
-    if len(y) < 2 or not (s2 > 0).all():
+    if len(y) < 2 or not ((s2 > 0) & np.isfinite(s2) & np.isfinite(y)).all():
         return None
     degrees, w = len(y) - 1, 1 / s2
     q = _q(y, s2, 0.0)

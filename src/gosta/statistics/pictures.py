@@ -99,6 +99,8 @@ class Picture(NamedTuple):
             lines = _lines(self)
             curves.draw_forest(ax, lines, REFERENCES.get(self.kind))
         ax.set_title(self.title, fontsize="medium")
+        for text in ax.findobj(lambda artist: hasattr(artist, "set_parse_math")):
+            text.set_parse_math(False)  # a name such as "$x^$" is no formula
 
 
 def pictures(estimates: Sequence[Estimate], others: Sequence[Estimate] = ()) -> list[Picture]:
@@ -134,7 +136,7 @@ def _of_kind(kind: str, members: list[Estimate], beside: tuple[Estimate, ...]) -
             name += f" (n = {members[0].n:,})"
             found.append(Picture(kind, name, tuple(members), False, beside))
         for one in drawn:
-            if one.by is not None:
+            if any(group.value is not None for group in one.groups):
                 by = f"{title} by {one.by}{_of_columns(one)}"
                 found.append(Picture(kind, by, (one,), True, beside))
         return found
