@@ -219,4 +219,6 @@ def test_the_brier_score_beyond_follow_up_is_known_only_if_all_had_events(
 @pytest.mark.parametrize("horizon", ["soon", "", -1.0, 0.0, float("nan"), "1,2"])
 def test_a_horizon_is_one_number_above_0(name: str, horizon: Any) -> None:
     with pytest.raises(gosta.InputError, match=r"horizon = .* must be"):
-        MEASURES[name].over(np.array([[1.0, 1.0, 0.4], [2.0, 0.0, 0.2]]), None, {"horizon": horizon})
+        MEASURES[name].over(
+            np.array([[1.0, 1.0, 0.4], [2.0, 0.0, 0.2]]), None, {"horizon": horizon}
+        )

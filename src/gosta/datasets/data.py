@@ -464,9 +464,7 @@ class Data:
         """Return each row's position among the declared values of a column; NaN: missing."""
         name = self._column(column)
         self._note_column(name)
-        return _among(
-            levels, *self._positions(setting, name), f"column {name!r}", "value", setting
-        )
+        return _among(levels, *self._positions(setting, name), f"column {name!r}", "value", setting)
 
     def site_codes(self) -> tuple[Floats, list[Any]]:
         """Return each row's position in the ordered sites (NaN: missing), and these sites."""

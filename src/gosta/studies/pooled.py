@@ -50,7 +50,9 @@ def complete_rows(study: Study, data: Data) -> Booleans:
     kept = np.ones(len(data), dtype=np.bool_)
     for name in study.roles:
         classes = study.columns[name].classes
-        codes = data.level_codes(name, classes, "classes") if classes else data.to_floats([name])[:, 0]
+        codes = (
+            data.level_codes(name, classes, "classes") if classes else data.to_floats([name])[:, 0]
+        )
         kept &= ~np.isnan(codes)
     return kept
 
