@@ -113,7 +113,7 @@ def test_studies_that_are_refused(changes: dict[str, Any], message: str) -> None
 @pytest.mark.parametrize("name", ["age, years", "risk+marker", "age "])
 def test_names_that_lists_of_statistics_cannot_have_are_refused(name: str) -> None:
     study = msgspec.structs.replace(make(), columns={**COLUMNS, name: Column(range=(0.0, 1.0))})
-    with pytest.raises(InputError, match="give it another one, .*--column NAME="):
+    with pytest.raises(InputError, match=r"give it another one, .*--column NAME="):
         check_study(study)
 
 

@@ -307,7 +307,7 @@ def _check_names(study: Study) -> None:
         if any(sign in name for sign in ",+") or name != name.strip():
             raise InputError(
                 f"column {name!r} has a comma, a plus sign or a space at its end in its name: give "
-                f"it another one, which each file is told to use (--column NAME={shlex.quote(name)})"
+                f"it another one, under which files are read (--column NAME={shlex.quote(name)})"
             )
 
 
