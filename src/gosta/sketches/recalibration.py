@@ -93,30 +93,32 @@ class Recalibration(RiskMoments):
     def reach(self, found: Fit, totals: Floats, rounding: float) -> Floats:
         """Return how far each coefficient over the rows themselves can be; infinity: anywhere."""
         sums = self.table(totals)
-        both = sums.sum(axis=0)
-
-        def over(parts: list[Combination]) -> tuple[Floats, Floats]:
-            values = [float((part.factors * both).sum()) for part in parts]
-            errors = [
-                float(part.rest @ both[0])
-                + self.error_of(np.stack([part.factors] * 2), totals, rounding)
-                for part in parts
-            ]
-            return np.array(values), np.array(errors)
-
-        expected, missing = over(self.expected(found))
+        expected, missing = self.sums_of(self.expected(found), totals, rounding)
         for k, part in enumerate(self.known):
             factors = np.stack([part, 0 * part])
             missing[k] += abs(float((part * sums[0]).sum()) - expected[k])
             missing[k] += self.error_of(factors, totals, rounding)
-        values, errors = over(self.curvatures(found))
+        values, errors = self.sums_of(self.curvatures(found), totals, rounding)
         places = np.add.outer(np.arange(self.powers), np.arange(self.powers))
         # A symmetric matrix that is off by E is not below itself less the row sums of E.
         least = values[places] - np.diag(errors[places].sum(axis=1))
-        filled = np.flatnonzero(both[0] > 0.5)
+        filled = np.flatnonzero(sums[:, 0].sum(axis=0) > 0.5)
         ends = self.logits[[filled[0], filled[-1] + 1]]
         corners = np.stack([ends**power for power in range(self.powers)], axis=-1)
         return reach_of(least, missing, corners)
+
+    def sums_of(
+        self, parts: list[Combination], totals: Floats, rounding: float
+    ) -> tuple[Floats, Floats]:
+        """Return the sums of functions over all rows, and the most by which each is off."""
+        both = self.table(totals).sum(axis=0)
+        values = [float((part.factors * both).sum()) for part in parts]
+        errors = [
+            float(part.rest @ both[0])
+            + self.error_of(np.stack([part.factors] * 2), totals, rounding)
+            for part in parts
+        ]
+        return np.array(values), np.array(errors)
 
     def gradient(self, totals: Floats) -> Floats | None:
         found = self.fit(totals)
