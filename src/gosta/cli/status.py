@@ -13,6 +13,10 @@ from gosta.errors import InputError
 
 def status(
     folder: Annotated[Path, typer.Argument(help="A node's folder, or a network's.")],
+    has_all: Annotated[
+        bool,
+        typer.Option("--all", help="Show curves and groups also of more than 8 statistics."),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show the status of a node: estimate, neighbours, events; or of all nodes of a network."""
@@ -34,6 +38,6 @@ def status(
         if as_json:
             print(overview.record(View(found.node, found.state, 0, found)))
         else:
-            print(overview.node_text(found, folder))
+            print(overview.node_text(found, folder, has_all))
     else:
         raise InputError(f"no such folder: {folder}")

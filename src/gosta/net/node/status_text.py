@@ -16,6 +16,7 @@ Row = tuple[str, ...]
 Table = list[Row]  # the first row is the heading
 
 MAX_NAMES = 12  # of sites that are listed
+MOST_STATISTICS = 8  # whose curves and strata are shown, too, if nobody asks for all
 MAX_REJECTIONS = 50  # kinds that are listed
 GOOD_STATES = ("running", "converged", "complete")
 NEIGHBOURS_HEADING = ("neighbour", "state", "exchanges", "last heard", "round trip", "difference")
@@ -47,10 +48,21 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "running for", numbers.duration(status.uptime_seconds)
 
 
-def tables(status: Status) -> list[Table]:
-    """Return the tables of a status: results, curves, neighbours and rejections."""
-    found = [results(status), *curves(status), differences(status), neighbours(status)]
-    return [table for table in (*found, rejections(status)) if table]
+def tables(status: Status, is_brief: bool = False) -> list[Table]:
+    """Return the tables of a status: results, curves, neighbours and rejections.
+
+    Brief ones have no curves, and no results of strata.
+    """
+    found = [results(status, is_brief)]
+    if not is_brief:
+        found += [*curves(status), differences(status)]
+    return [table for table in (*found, neighbours(status), rejections(status)) if table]
+
+
+def is_long(status: Status) -> bool:
+    """Return whether there are so many statistics that brief tables are of more use."""
+    found = () if status.sums is None else status.sums.results
+    return len({one.statistic for one in found}) > MOST_STATISTICS
 
 
 def events(status: Status) -> list[tuple[str, str]]:
@@ -170,32 +182,38 @@ def _rows_of(result: StratumResult, sums: SumStatus) -> str:
 # Tables.
 
 
-def results(status: Status) -> Table:
+def results(status: Status, is_brief: bool = False) -> Table:
     """Return a table of several statistics, or of the results of private sums; empty: none."""
     if status.sums is not None:
-        return _sum_results(status.sums, _interval_heading(status))
+        return _sum_results(status.sums, _interval_heading(status), is_brief)
     if not status.statistics:
         return []
     heading = ("statistic", "estimate", _interval_heading(status), "expected error")
     return [heading, *((part.statistic, *cells(part)) for part in status.statistics)]
 
 
-def _sum_results(sums: SumStatus, interval: str) -> Table:
-    """Return a table of the last release: each statistic over all rows, then in every stratum."""
+def _sum_results(sums: SumStatus, interval: str, is_brief: bool) -> Table:
+    """Return a table of the last release: each statistic over all rows, then in every stratum.
+
+    Table 1 comes last; a brief table has no strata.
+    """
     if not sums.results:
         return []
     heading = ("statistic", "rows of", "value", CERTAIN, interval, "rows", "beyond the range")
-    table = [heading, *(_result_row(result, sums) for result in sums.results)]
+    shown = [result for result in sums.results if not (is_brief and result.stratum)]
+    shown.sort(key=lambda result: result.statistic.partition(":")[0] == "table-one")
+    where = "" if is_brief else ", below"
+    table = [heading, *(_result_row(result, sums, where) for result in shown)]
     has_brackets = any(row[3] != numbers.NONE for row in table[1:])
     return table if has_brackets else [row[:3] + row[4:] for row in table]
 
 
-def _result_row(result: StratumResult, sums: SumStatus) -> Row:
+def _result_row(result: StratumResult, sums: SumStatus, where: str) -> Row:
     value = bracket = interval = numbers.NONE
     if not result.has_value:
         value = "none: too few rows, or too much noise"
     elif len(result.value) > 1:
-        value = f"{len(result.value)} values, below"
+        value = f"{len(result.value)} values{where}"
     else:
         value, bracket = value_of(result), bracket_of(result)
         interval = numbers.interval(*result.interval) if result.interval else numbers.NONE

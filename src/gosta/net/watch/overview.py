@@ -49,6 +49,7 @@ CERTAIN_EXPLANATION = "; certainly within: where the value over all rows of thes
 UNSAID = ("stopped", "starting")
 # Commands in what a node says: it does not know which folder its operator types.
 COMMAND = re.compile(r"gosta (?:network|node) [a-z]+ (FOLDER|NETWORK)(?: [^\s;,:]+)*")
+MORE = "  Curves and groups: --all"
 # A space at which lines are not broken, so that a command can be copied.
 FIXED_SPACE = "\xa0"
 # Nodes agree if no estimate is farther from their mean, relative to it.
@@ -64,12 +65,17 @@ def record(view: View) -> str:
     return msgspec.json.encode({"node": view.name, **fields, **seen}).decode()
 
 
-def node_text(status: Status, folder: Path) -> str:
-    """Return the status of one node: values, then tables, then events."""
+def node_text(status: Status, folder: Path, has_all: bool = False) -> str:
+    """Return the status of one node: values, then tables, then events.
+
+    Of many statistics there are no curves and strata, unless all is asked for.
+    """
+    is_brief = status_text.is_long(status) and not has_all
     parts = [terminal.definitions(_lines(list(status_text.summary(status)), folder))]
-    for table in status_text.tables(status):
+    for table in status_text.tables(status, is_brief):
         dispensable = [name for name in SUMS_DISPENSABLE if name in table[0]]
         parts.append(terminal.columns(terminal.drop_columns(table, dispensable, None)))
+    parts.append(MORE * is_brief)
     parts.append(terminal.definitions(status_text.events(status)))
     return f"{status.node}\n" + "\n\n".join(filter(None, parts))
 
