@@ -14,8 +14,7 @@ from gosta.errors import InputError
 def status(
     folder: Annotated[Path, typer.Argument(help="A node's folder, or a network's.")],
     has_all: Annotated[
-        bool,
-        typer.Option("--all", help="Show curves and groups also of more than 8 statistics."),
+        bool, typer.Option("--all", help="Show curves and groups also of more than 8 statistics.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

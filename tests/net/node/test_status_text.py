@@ -13,7 +13,6 @@ from gosta.net.node import status_text
 from gosta.net.node.status import Status
 from gosta.net.watch import overview
 
-
 TWO = "auc,kaplan-meier:risk+died"
 MANY = (
     "table-one:risk,auc,kaplan-meier:risk+died,roc-curve,mann-whitney,average-precision,"
