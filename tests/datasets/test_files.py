@@ -377,3 +377,32 @@ def test_the_positive_class_of_curves_is_said(run: Any, tmp_path: Path) -> None:
             *more,
         )[1]
         assert "warning" not in right
+
+
+@pytest.mark.parametrize("plain_bytes", [1 << 20, 0])
+def test_names_that_are_there_twice_get_a_number(
+    tmp_path: Path, plain_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gosta.datasets.files.MAX_PLAIN_BYTES", plain_bytes)
+    (tmp_path / "x.csv").write_text("a,b,a,a.1,c,c\n1,2,3,4,5,6\n5,6,7,8,9,1\n")
+    data = load(tmp_path / "x.csv")
+    assert list(data.columns) == ["a.2", "b", "a.3", "a.1", "c.1", "c.2"]
+    assert data.doubts[0] == "2 columns are called 'a': they are read as a.2, a.3"
+    with pytest.raises(gosta.InputError, match=r"'a'; did you mean 'a\.2' or 'a\.3' or 'a\.1'\?"):
+        data.select("a")
+
+
+def test_names_of_a_sheet_that_are_there_twice_get_a_number(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in (["Nota", "x", "Nota"], ["a", 1, None], ["b", 2, "c"]):
+        book.active.append(row)
+    book.save(tmp_path / "x.xlsx")
+    assert list(load(tmp_path / "x.xlsx").columns) == ["Nota.1", "x", "Nota.2"]
+
+
+def test_rows_that_are_left_keep_their_number() -> None:
+    data = load({"x": [1.0, 2.0, np.nan, 4.0]}).take(slice(1, None))
+    assert data.take([2]).row_number(0) == 4
+    with pytest.raises(gosta.DataError, match="first in row 3"):
+        data.to_floats(["x"])

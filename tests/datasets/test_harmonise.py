@@ -440,3 +440,22 @@ def test_cells_that_are_neither_numbers_nor_text_stay() -> None:
     cells[:] = [[1], {"a": 2}, "k.A."]
     found = Harmonisation(na_values=("k.A.",)).apply({"x": cells}, "x.jsonl")["x"]
     assert found.tolist() == [[1], {"a": 2}, None]
+
+
+@pytest.mark.parametrize("code", ["104,2%", "104.2", "104,2", "104,20 %"])
+def test_a_code_of_a_column_may_have_a_comma_and_any_form_of_its_number(
+    tmp_path: Path, code: str
+) -> None:
+    (tmp_path / "x.csv").write_text("risk;n\n12,5%;1\n104,2%;2\n30 %;3\n")
+    rules = parse(scale=["risk=0.01"], na_values=[f"risk:{code}"])
+    data = load(tmp_path / "x.csv", decimal=",", harmonise=rules)
+    np.testing.assert_array_equal(data.columns["risk"], [0.125, np.nan, 0.3])
+    raw = load(tmp_path / "x.csv", decimal=",").columns
+    assert rules.unused_codes(raw, "x.csv", ",") == []
+
+
+def test_codes_that_no_cell_has_are_named() -> None:
+    raw = {"age": np.array([61, 999]), "sex": np.array(["f", "k.A."], dtype=object)}
+    rules = parse(na_values=["k.A.,-9,age:999", "sex:999", "NA"])
+    assert rules.na_values == {"": ("k.A.", "-9", "NA"), "age": ("999",), "sex": ("999",)}
+    assert rules.unused_codes(raw, "x.csv") == ["-9", "sex:999"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,6 +76,7 @@ def _explain_statistic(record: Mapping[str, Any]) -> str:
 def _show_fitting(source: str, rows: options.Rows, as_json: bool) -> None:
     """Print what the columns of a file could be, and commands that compute all that fits them."""
     from gosta.analysis.fitting import fitting, roles_of
+    from gosta.datasets.doubts import comma_column, far_values
 
     data = rows.select(rows.load(source))
     if rows.weights is not None:
@@ -103,6 +105,11 @@ def _show_fitting(source: str, rows: options.Rows, as_json: bool) -> None:
         if one.is_of_roles or not any(other.is_of_roles for other in fits):
             groups.setdefault((one.group, one.arguments), []).append(one.name)
     print(terminal.definitions(_proposed(roles_of(data)), indent=0, wrap=True))
+    doubts = [*data.doubts, *far_values(data)]
+    if column := comma_column(data):
+        doubts.append(f"{column} has decimal commas, so that it is read as text: --decimal ,")
+    for doubt in doubts:
+        print(terminal.printable(f"warning: {doubt}"), file=sys.stderr)
     for (group, arguments), names in groups.items():
         command = shlex.join(["gosta", "exact", source, *arguments, *reading])
         lines = [terminal.printable(f"  {command}"), *_listed(names, "-s ", ",")]

@@ -62,7 +62,8 @@ Scale = Annotated[
     "A factor that makes another unit, COLUMN=FACTOR, as risk=0.01; cells may carry their unit.",
 ]
 MissingCodes = Annotated[
-    list[str] | None, "What stands for a missing value: k.A.,-9, or of one column age:-9."
+    list[str] | None,
+    "What stands for a missing value: k.A.,-9, or one value of a column, age:-9 or risk:104,2%.",
 ]
 DropMissing = Annotated[bool, "Leave out rows with missing or infinite values."]
 PageAddress = Annotated[

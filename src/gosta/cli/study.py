@@ -115,6 +115,7 @@ def init(
     from dataclasses import replace
 
     from gosta.datasets import load
+    from gosta.datasets.doubts import far_values
     from gosta.runtime.files import write_atomically
     from gosta.studies.definition import STUDY_FILE, check_study, study_text
     from gosta.studies.proposal import propose
@@ -123,6 +124,8 @@ def init(
     if path.exists():
         raise InputError(f"{path} is there already: change it, or name another folder")
     table = None if data is None else load(str(data), **reading.settings())
+    for doubt in () if table is None else (*table.doubts, *far_values(table)):
+        print(terminal.printable(f"warning: {doubt}"), file=sys.stderr)
     if not yes and sys.stdin.isatty():
         questions = replace(questions, **_ask(questions, table))
     if questions.label is None and questions.time is None:

@@ -160,7 +160,8 @@ def _text(name: str, column: NDArray[Any], rows: Sequence[int]) -> DataError:
         remedy = "correct the row or select other columns"
         return DataError(_reason(name, shown, rows[:1]), remedy=remedy)
     which = "it stands for a missing value" if len(rows) == 1 else "they stand for missing values"
-    listed = ",".join(codes)
-    written = shlex.quote(f":{listed}" if ":" in listed else listed)
-    option = f"--na-values {written} (na_values of harmonise)"
+    is_plain = not any(sign in code for code in codes for sign in ":,")
+    written = [",".join(codes)] if is_plain else [f":{code}" for code in codes]
+    options = " ".join(f"--na-values {shlex.quote(one)}" for one in written)
+    option = f"{options} (na_values of harmonise)"
     return DataError(_reason(name, shown, rows), remedy=f"if {which}: {option}")

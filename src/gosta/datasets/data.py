@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -21,6 +22,7 @@ from gosta.errors import DataError, InputError, shorten, unknown
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.views import html
 
+MOST_UNKNOWN = 10  # values that an error lists
 DROP_HINT = "drop those rows with drop_missing=True (--drop-missing)"
 
 
@@ -83,6 +85,8 @@ class Data:
     # whether a file's first line was taken for the names of its columns; None: no file
     has_header: bool | None = None
     doubts: tuple[str, ...] = ()  # about how a file was read, each with the way out
+    # of those of the file, from 1, that these are; None: all
+    row_numbers: NDArray[Any] | None = field(default=None, compare=False, repr=False)
     # Where reading of these data, and of what is derived from them, is noted; None: nowhere.
     log: ReadLog | None = field(default=None, compare=False, repr=False)
 
@@ -120,7 +124,13 @@ class Data:
 
     def take(self, rows: Any) -> Data:
         """Return some of the rows: a slice, positions, or a boolean for each row."""
-        return dataclasses.replace(self, columns={k: v[rows] for k, v in self.columns.items()})
+        taken = {k: v[rows] for k, v in self.columns.items()}
+        numbers = np.arange(1, len(self) + 1) if self.row_numbers is None else self.row_numbers
+        return dataclasses.replace(self, columns=taken, row_numbers=numbers[rows])
+
+    def row_number(self, place: int | np.integer[Any]) -> int:
+        """Return the number of a row in the file, from 1, also where other rows are left out."""
+        return int(place + 1 if self.row_numbers is None else self.row_numbers[place])
 
     def shuffle(self, seed: int) -> Data:
         """Return the rows in a random order."""
@@ -226,8 +236,9 @@ class Data:
         weights = self.to_floats([self.weights])[:, 0]
         if (weights < 0).any():
             low = np.nanargmin(weights)
+            place = f"in row {self.row_number(low)}"
             raise DataError(
-                f"weights column {self.weights!r} holds {weights[low]:g} in row {low + 1}",
+                f"weights column {self.weights!r} holds {weights[low]:g} {place}",
                 remedy="weights are not negative",
             )
         if not self.is_partial and not (weights > 0).any():
@@ -280,7 +291,9 @@ class Data:
         if str(name) in self.columns:
             return str(name)
         if isinstance(name, str):
-            raise unknown(f"column of {self.name}", name, self.columns)
+            numbered = re.compile(rf"{re.escape(name)}\.\d+")  # names that were there twice
+            meant = list(filter(numbered.fullmatch, self.columns))
+            raise unknown(f"column of {self.name}", name, self.columns, meant=meant)
         if not -len(self.columns) <= name < len(self.columns):
             raise InputError(
                 f"column {name} requested, {self.name} has {len(self.columns)} columns"
@@ -378,7 +391,7 @@ class Data:
             if not self.drop_missing:
                 holes = f"{bad.sum()} missing or infinite value{'s' if bad.sum() > 1 else ''}"
                 raise DataError(
-                    f"column {name!r} has {holes} (first in row {bad.argmax() + 1})",
+                    f"column {name!r} has {holes} (first in row {self.row_number(bad.argmax())})",
                     remedy=DROP_HINT,
                 )
             values[bad] = np.nan
@@ -480,7 +493,7 @@ class Data:
             ) from None
         missing = np.isnan(codes)
         if missing.any() and not self.drop_missing:
-            first = f"first in row {missing.argmax() + 1}"
+            first = f"first in row {self.row_number(missing.argmax())}"
             raise DataError(
                 f"{role} column {name!r} has {missing.sum()} missing values ({first})",
                 remedy=DROP_HINT,
@@ -540,19 +553,25 @@ def _among(
     """Return the positions of values among the declared ones, in whichever form a file has them."""
     position = {match_key(value): k for k, value in enumerate(declared)}
     named = shorten([value_text(value) for value in declared])
+    plural = "classes" if what == "class" else f"{what}s"
     if len(position) < len(declared):
         raise InputError(f"{setting} = {named}: give each {what} once")
-    for k, value in enumerate(found):
-        if match_key(value) not in position:
-            found_value = (
-                f"the {what} {value_text(value)!r} (first in row {np.argmax(codes == k) + 1})"
-            )
-            raise DataError(
-                f"{where} has {found_value}, which is none of those declared for all sites: "
-                f"{named}",
-                remedy="say what it stands for (--value COLUMN:VALUE=MEANING, --na-values VALUE), "
-                f"correct the row, or declare it for all sites ({setting})",
-            )
+    others = [
+        f"{value_text(value)!r} (first in row {np.argmax(codes == k) + 1})"
+        for k, value in enumerate(found)
+        if match_key(value) not in position
+    ]
+    if others:
+        is_one = len(others) == 1
+        listed = f"the {what if is_one else plural} {shorten(others, MOST_UNKNOWN)}"
+        raise DataError(
+            f"{where} has {listed}, {'which is none' if is_one else 'none'} of those declared for "
+            f"all sites: {named}",
+            remedy=f"say what {'it stands' if is_one else 'each stands'} for "
+            "(--value COLUMN:VALUE=MEANING, --na-values VALUE), correct the "
+            f"row{'' if is_one else 's'}, or declare {'it' if is_one else 'them'} for all sites "
+            f"({setting})",
+        )
     positions = np.array([position[match_key(value)] for value in found], dtype=np.float64)
     declared_codes = np.full(len(codes), np.nan)
     present = ~np.isnan(codes)

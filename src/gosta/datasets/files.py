@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -360,10 +361,26 @@ def _header(path: Path, begin: bytes, given: Format) -> Header:
     if not has_names(path, [_value(name, given.decimal) for name in first], given):
         names, lines = [str(k) for k in range(len(names))], 0
         doubts = first_line_doubts(first, given)
-    repeated = [name for name, count in Counter(names).items() if name and count > 1]
-    if repeated:
-        raise DataError(f"{path} has more than one column called {repeated[0]!r}")
-    return Header(names, separator, lines, doubts)
+    names, repeated = _numbered(names)
+    return Header(names, separator, lines, (*doubts, *repeated))
+
+
+def _numbered(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Return names of which those given more than once have a number, and doubts about these."""
+    counts = Counter(names)
+    own: dict[str, list[str]] = {name: [] for name in counts if name and counts[name] > 1}
+    numbers = {name: count(1) for name in own}
+    numbered = list(names)
+    for place, name in enumerate(names):
+        if name in own:
+            tried = (f"{name}.{k}" for k in numbers[name])
+            numbered[place] = next(one for one in tried if one not in counts)
+            own[name].append(numbered[place])
+    doubts = [
+        f"{len(called)} columns are called {name!r}: they are read as {shorten(called)}"
+        for name, called in own.items()
+    ]
+    return numbered, tuple(doubts)
 
 
 def _value(text: str, decimal: str) -> object:
@@ -476,12 +493,10 @@ def _from_rows(path: Path, rows: list[list[Any]], given: Format, doubts: tuple[s
         names, doubts = [str(k) for k in range(width)], (*doubts, *first_line_doubts(first, given))
         columns = dict(zip(names, map(made, zip(*rows, strict=True)), strict=True))
         return Table(columns, False, doubts)
-    repeated = [name for name in first if name and first.count(name) > 1]
-    if repeated:
-        raise DataError(f"{path} has more than one column called {repeated[0]!r}")
+    first, repeated = _numbered(first)
     values = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * width
     columns = {name: made(column) for name, column in zip(first, values, strict=True) if name}
-    return named(columns, True, doubts, given)
+    return named(columns, True, (*doubts, *repeated), given)
 
 
 Reader = Callable[[Path, Format], Table]

@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets.columns import Columns, from_cells, match_key
+from gosta.datasets.cells import with_point
+from gosta.datasets.columns import MISSING, Columns, from_cells, match_key
 from gosta.errors import DataError, InputError, unknown
 from gosta.runtime.settings_file import Key
 
@@ -80,10 +81,23 @@ class Harmonisation(
         codes = self.na_values
         return codes if isinstance(codes, Mapping) else {ALL_COLUMNS: codes}
 
-    def missing(self, name: str) -> set[float | str]:
+    def missing(self, name: str, decimal: str = ".") -> set[float | str]:
         """Return the keys of values that stand for a missing one in a column."""
         codes = (*self.codes.get(ALL_COLUMNS, ()), *self.codes.get(name, ()))
-        return {match_key(code) for code in codes}
+        return set[float | str]().union(*(_keys(code, decimal) for code in codes))
+
+    def unused_codes(self, columns: Columns, source: object, decimal: str = ".") -> list[str]:
+        """Return the values for missing ones that no cell of a file has, as options name them."""
+        renamed = self._rename(columns, source)
+        unused = []
+        for name, codes in self.codes.items():
+            read = renamed.values() if name == ALL_COLUMNS else [renamed[name]]
+            cells = {cell for column in read for cell in _plain(column.tolist())}
+            known = set[float | str]().union(*(_keys(cell, decimal) for cell in cells))
+            known |= MISSING  # readers have replaced these
+            own = [code for code in codes if known.isdisjoint(_keys(code, decimal))]
+            unused += [f"{name}:{code}" if name else str(code) for code in own]
+        return unused
 
     def updated(self, other: Harmonisation) -> Harmonisation:
         """Return these rules and others, which count where both say something.
@@ -131,13 +145,10 @@ class Harmonisation(
         }
 
     def _column(self, name: str, column: NDArray[Any], decimal: str) -> NDArray[Any]:
-        missing = self.missing(name)
+        missing = self.missing(name, decimal)
         meaning = {match_key(key): value for key, value in self.values.get(name, {}).items()}
         if missing or meaning:
             column = _replace(column, missing, meaning, decimal)
-            # A code may be written as a number in one of several ways, as -9 and -9,0.
-            if column.dtype.kind == "f" and missing:
-                column = _replace(column, missing, {}, decimal)
         if name in self.scale:
             column = _multiply(_measures(name, column, decimal), self.scale[name])
         return column
@@ -170,8 +181,7 @@ def _replace(
         if not np.isin(column, known).any():
             return column
     cells = column.tolist()
-    plain = {cell for cell in cells if isinstance(cell, Values | Decimal) and cell == cell}
-    changed = _changes(plain, missing, meaning)
+    changed = _changes(_plain(cells), missing, meaning, decimal)
     if not changed:
         return column
     return from_cells(
@@ -181,21 +191,22 @@ def _replace(
 
 
 def _changes(
-    cells: set[Any], missing: set[float | str], meaning: Mapping[float | str, Values]
+    cells: set[Any], missing: set[float | str], meaning: Mapping[float | str, Values], decimal: str
 ) -> dict[Any, Values | None]:
     """Return what the cells stand for that are to be changed; None: a missing value.
 
     Capitals do not count in values with a meaning, unless two of these differ by them only.
     """
-    exact = {**meaning, **dict.fromkeys(missing)}
     folded = {_fold(key): value for key, value in meaning.items()}
     if len(folded) < len(meaning):
         folded = {}
     found: dict[Any, Values | None] = {}
     for cell in cells:
         key = _cell_key(cell)
-        if key in exact:
-            found[cell] = exact[key]
+        if not missing.isdisjoint(_keys(cell, decimal)):
+            found[cell] = None
+        elif key in meaning:
+            found[cell] = meaning[key]
         elif _fold(key) in folded:
             found[cell] = folded[_fold(key)]
     return found
@@ -203,6 +214,21 @@ def _changes(
 
 def _fold(key: float | str) -> float | str:
     return key.casefold() if isinstance(key, str) else key
+
+
+def _plain(cells: Iterable[Any]) -> set[Any]:
+    """Return the different numbers and texts among cells."""
+    return {cell for cell in cells if isinstance(cell, Values | Decimal) and cell == cell}
+
+
+def _keys(value: Any, decimal: str) -> set[float | str]:
+    """Return the keys of a value, one of which it shares with other forms of the same number.
+
+    >>> _keys("104,2 %", ",") & _keys(104.2, ",")
+    {104.2}
+    """
+    number = with_point(str(value).strip().removesuffix("%").rstrip(), decimal)
+    return {_cell_key(value), match_key(number)}
 
 
 def _cell_key(value: Any) -> float | str:
@@ -303,19 +329,22 @@ def _parse_scale(texts: Iterable[str]) -> dict[str, float]:
 
 
 def _parse_na_values(texts: Iterable[str]) -> dict[str, tuple[Values, ...]]:
-    """Parse VALUE,VALUE of all columns, or COLUMN:VALUE,VALUE of one.
+    """Parse COLUMN:VALUE, or several items by commas, of which the first names no column.
 
-    A value with a colon is written after another one.
+    What begins with a column has one value, which may have commas; a value with a colon is written
+    after another one.
 
-    >>> _parse_na_values(["k.A.,-9", "age:999", ":n:a"])
-    {'': ('k.A.', '-9', 'n:a'), 'age': ('999',)}
+    >>> _parse_na_values(["k.A.,-9,age:999", ":n:a", "risk:104,2%"])
+    {'': ('k.A.', '-9', 'n:a'), 'age': ('999',), 'risk': ('104,2%',)}
     """
     found: dict[str, tuple[Values, ...]] = {}
     for text in texts:
-        name, colon, codes = text.partition(":")
-        if not colon:
-            name, codes = ALL_COLUMNS, text
-        found[name] = (*found.get(name, ()), *(code.strip() for code in codes.split(",")))
+        items = text.split(",")
+        for item in [text] if ":" in items[0] else items:
+            name, colon, code = item.partition(":")
+            if not colon:
+                name, code = ALL_COLUMNS, item
+            found[name] = (*found.get(name, ()), code.strip())
     return found
 
 

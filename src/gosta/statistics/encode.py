@@ -96,7 +96,7 @@ def risk(data: Data, positive: Any = None) -> Floats:
             f"needs one column of predicted risks, there are {shorten(names) or 'none'}",
             remedy="name it with score (--score)",
         )
-    _check_risks(data.to_floats(names), names)
+    _check_risks(data, data.to_floats(names), names)
     return _two_classes(data, names, positive)
 
 
@@ -112,7 +112,9 @@ def two_scores(data: Data, positive: Any = None) -> Floats:
 def two_risks(data: Data, positive: Any = None) -> Floats:
     """Encode a row as two predicted risks, from 0 to 1, and its class, +1 or −1."""
     names = data.features if data.has_selected_columns else data.scores or ("first", "second")
-    return _with_risks(two_scores(data, positive), names, 0)
+    x = two_scores(data, positive)
+    _check_risks(data, data.columns_for("first", "second"), names)
+    return x
 
 
 def class_scores(data: Data, average: str = "pairs") -> Floats:
@@ -321,33 +323,39 @@ def survival_of_two(data: Data) -> Floats:
 
 def survival_risk(data: Data) -> Floats:
     """Encode a row as a time, 1 for an event then or 0, and its predicted risk of an event."""
-    return _with_risks(survival(data), ["score"])
+    x = survival(data)
+    name = data.features[-1] if data.has_selected_columns else data.score or "score"
+    _check_risks(data, data.columns_for("time", "event", "score")[:, 2:], [name])
+    return x
 
 
 def survival_risks(data: Data) -> Floats:
     """Encode a row as a time, 1 for an event then or 0, and one predicted risk or several."""
     if not data.has_selected_columns or len(data.features) <= 3:
         return survival_risk(data)
-    x = _with_events(_complete(data, features(data)))
-    return _with_risks(x, data.features[2:])
+    x = features(data)
+    _check_risks(data, x[:, 2:], data.features[2:])
+    return _with_events(_complete(data, x))
 
 
-def _with_risks(x: Floats, names: Sequence[str], first: int = 2) -> Floats:
-    """Return rows whose numbers from this place on are shares; else an error that names one."""
-    _check_risks(x[:, first : first + len(names)], names)
-    return x
-
-
-def _check_risks(risks: Floats, names: Sequence[str]) -> None:
+def _check_risks(data: Data, risks: Floats, names: Sequence[str]) -> None:
     """Raise an error that names the first predicted risk that is none."""
     beyond = np.argwhere((risks < 0) | (risks > 1))
-    if len(beyond):
-        row, column = beyond[0]
-        raise DataError(
-            f"the predicted risk {names[column]} must lie from 0 to 1, row {row + 1} has "
-            f"{risks[row, column]:g}",
-            remedy=f"of per cent, --scale {names[column]}=0.01 makes shares",
+    if not len(beyond):
+        return
+    row, column = beyond[0]
+    name = names[column]
+    remedy = f"of per cent, --scale {name}=0.01 makes shares"
+    if 2 * len(np.unique(beyond[:, 0])) < len(risks):  # most are risks
+        remedy = (
+            "correct the row, or if it stands for a missing value, name it as the file has it: "
+            f"--na-values {name}:VALUE"
         )
+    raise DataError(
+        f"the predicted risk {name} must lie from 0 to 1, row {data.row_number(row)} has "
+        f"{risks[row, column]:g}",
+        remedy=remedy,
+    )
 
 
 def event_times(data: Data) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,22 @@ def test_a_site_leaves_incomplete_rows_out(run: Any, tmp_path: Path, invitation:
     # What is tried comes on top of what node.toml says.
     shown = run("check", tmp_path / "a", "--na-values", "age:780")[1].splitlines()
     assert next(line for line in shown if line.startswith("  age")).split()[-2:] == ["2", "0"]
+
+
+def test_check_names_cells_beyond_the_range_codes_without_cells_and_all_unknown_values(
+    run: Any, tmp_path: Path, invitation: Path
+) -> None:
+    write_german(tmp_path / "german.csv", incomplete=True)
+    file = ["--data", tmp_path / "german.csv"]
+    out = run("check", invitation, *file, *GERMAN, "--na-values", "risk:104,2%")[1]
+    assert "row 9 has '780'; if it stands for a missing value: --na-values age:780" in out
+    assert "'risk:104,2%' is not in the file" in out
+    words = [word for word in GERMAN if not word.startswith("died:ja")]
+    words.insert(words.index("--value"), "--drop-missing")
+    words.remove("--value")
+    out = run("check", invitation, *file, *words)[1]
+    assert re.search(r"the classes 'ja' \(first in row \d+\), 'nein' \(first in row \d+\)", out)
+    assert "rows: cannot be used before the errors above are corrected" in out
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from gosta.datasets import Data
+from gosta.datasets.columns import value_text
 from gosta.datasets.files import Format
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
-from gosta.net.deploy.column_views import ColumnView, Declared, view_columns
+from gosta.net.deploy.column_views import ColumnView, Declared, load_raw, view_columns
 from gosta.net.node.rows import columns_of, layout_of, load_table, people_of, read_rows, read_table
 from gosta.private.policy import Policy
 from gosta.views import numbers
@@ -70,7 +73,9 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
         try:
             table = load_table(path, form)
             found += map(_doubt, table.doubts)
-            found += _check_columns(task, table, policy, path, form)
+            raw = load_raw(path, form, table)
+            found += _check_columns(task, table, policy, raw, form)
+            found += _check_codes(raw, form)
         except GostaError as error:
             hint = f"see node.data in {NODE_FILE}"
             return Counted(), [Finding.error("data", "cannot be read", hint, str(error))]
@@ -81,9 +86,15 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
             people = people_of(data, layout, policy.person)[layout.complete_rows(data)]
             counted = counted._replace(people=len(set(people.tolist())))
     except GostaError as error:
-        wrong = Finding.error("rows", "cannot be used", "correct the file", str(error))
-        return Counted(), [*found, wrong]
+        return Counted(), [*found, _unusable(found, error)]
     return counted, [*found, _check_count(task, counted, policy)]
+
+
+def _unusable(found: Sequence[Finding], error: GostaError) -> Finding:
+    """Return the finding for rows that cannot be used, for a reason that may be found already."""
+    if any(one.level == "error" and error.reason in one.detail for one in found):
+        return Finding.error("rows", "cannot be used before the errors above are corrected")
+    return Finding.error("rows", "cannot be used", "correct the file", str(error))
 
 
 def _check_count(task: Task, counted: Counted, policy: Policy) -> Finding:
@@ -100,13 +111,29 @@ def _check_count(task: Task, counted: Counted, policy: Policy) -> Finding:
     return Finding("rows", "ok", text, detail=count)
 
 
+def _check_codes(raw: Data, form: Format) -> list[Finding]:
+    """Check that the file has what stands for a missing value."""
+    unused = form.harmonise.unused_codes(raw.columns, raw.name, form.decimal)
+    if not unused:
+        return []
+    verb = "is" if len(unused) == 1 else "are"
+    return [
+        Finding.warning(
+            "missing values",
+            "some that are named are not in the file",
+            "is each written as in the file (--na-values)?",
+            f"{shorten([repr(code) for code in unused])} {verb} not in the file",
+        )
+    ]
+
+
 def _doubt(text: str) -> Finding:
     hint = f"see header and sheet under [node] in {NODE_FILE}"
     return Finding.warning("data", "may not be read as it is meant", hint, text)
 
 
 def _check_columns(
-    task: Task, data: Data, policy: Policy, path: Path, form: Format
+    task: Task, data: Data, policy: Policy, raw: Data, form: Format
 ) -> Iterator[Finding]:
     """Check the columns that the task and the policy name, and those of the dictionary."""
     names = list(layout_of(task).columns if task.private else columns_of(task))
@@ -118,7 +145,7 @@ def _check_columns(
     classes = [name for name, column in task.dictionary.items() if column.type == "class"]
     texts = {policy.person, task.label, *classes}
     texts |= {name for name, one in declared.items() if one.levels}
-    views = view_columns(path, form, data, dict.fromkeys(names), declared)
+    views = view_columns(raw, form, data, dict.fromkeys(names), declared)
     for view in views:
         name = view.name
         if not view.source:
@@ -133,6 +160,9 @@ def _check_columns(
             else:
                 ends = declared.get(name, Declared()).range
                 finding = _check_numbers(own, data, name, ends, policy)
+                if view.out:
+                    cell = _first_beyond(name, data.columns[name], raw.columns[view.source], ends)
+                    finding = finding._replace(detail=finding.detail or cell)
         yield finding._replace(view=view)
     for name, one in declared.items():
         if one.levels and name in data.columns:
@@ -192,6 +222,17 @@ def _check_numbers(
         hint = "they count as the ends of the range; is its unit right?"
         return Finding.warning(finding.check, text, hint)
     return Finding.ok(finding.check, text)
+
+
+def _first_beyond(
+    name: str, column: NDArray[Any], cells: NDArray[Any], ends: tuple[float, float] | None
+) -> str:
+    """Return the first cell of a file whose number is beyond a range, in words."""
+    low, high = (-np.inf, np.inf) if ends is None else ends
+    row = int(np.argmax((column < low) | (column > high)))
+    cell = value_text(cells[row])
+    code = shlex.quote(f"{name}:{cell}")
+    return f"row {row + 1} has {cell!r}; if it stands for a missing value: --na-values {code}"
 
 
 def _check_levels(

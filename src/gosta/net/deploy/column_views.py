@@ -41,16 +41,20 @@ class Declared(NamedTuple):
     levels: Sequence[str | int | float] = ()
 
 
+def load_raw(path: Path, form: Format, table: Data) -> Data:
+    """Return the table of a file before harmonisation."""
+    if form.harmonise == Harmonisation():
+        return table
+    return load_table(path, form._replace(harmonise=Harmonisation()))
+
+
 def view_columns(
-    path: Path, form: Format, table: Data, names: Iterable[str], declared: Mapping[str, Declared]
+    raw: Data, form: Format, table: Data, names: Iterable[str], declared: Mapping[str, Declared]
 ) -> list[ColumnView]:
     """Return what a file holds in columns of the network, and what became of it in its table."""
-    rules = form.harmonise
-    raw = table
-    if rules != Harmonisation():
-        raw = load_table(path, form._replace(harmonise=Harmonisation()))
+    known = form.harmonise.columns
     return [
-        _view(name, rules.columns.get(name, name), raw, table, declared.get(name, Declared()))
+        _view(name, known.get(name, name), raw, table, declared.get(name, Declared()))
         for name in names
     ]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from gosta.errors import shorten
 from gosta.net import members
 from gosta.net.addresses import OUTBOUND
-from gosta.net.config import MIN_SITES, Task, is_for_one_row_each
+from gosta.net.config import MIN_SITES, NODE_FILE, Task, is_for_one_row_each
 from gosta.net.deploy import bundles, certificates
 from gosta.net.deploy.bundles import Invitation, Request
 from gosta.net.deploy.network import Change, Network, links_of
-from gosta.net.deploy.node_folder import BUNDLES
+from gosta.net.deploy.node_folder import BUNDLES, NodeFolder
 from gosta.net.deploy.plan import Plan
 from gosta.net.deploy.policies import budget_words
 from gosta.net.deploy.terms import declared_rows, has_bounds, row_words, terms_of
@@ -87,6 +87,8 @@ def request_summary(folder: Path, invited: Invitation, made: Request) -> str:
         ),
         ("request", f"{bundles.fingerprint(made)}: read this out to the coordinator"),
     ]
+    page = NodeFolder(folder).read().node.status_page
+    entries.append(("status page", f"{page}; another one: status_page in {NODE_FILE}"))
     return "\n".join(
         [
             f"{folder}: a request of {made.name} to join network {made.network}",

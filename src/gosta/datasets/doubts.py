@@ -1,0 +1,62 @@
+"""Doubts about values of a file: codes among numbers, and numbers that were read as text."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gosta.datasets.cells import KINDS
+from gosta.datasets.columns import value_text
+from gosta.datasets.data import Data
+
+FEWEST_NUMBERS = 20  # of a column of which one can be said to be far from the others
+FAR = 2.0  # times the range of the other numbers, between which and one of them is nothing
+CODES = (9.0, 99.0, 999.0, 9999.0, 99999.0)  # that stand for missing values, also negative
+
+
+def far_values(data: Data) -> list[str]:
+    """Return a doubt for each column with numbers such as 999 that are far from the others."""
+    found = {name: _far(column) for name, column in data.columns.items()}
+    return [
+        f"{name}: {value} is far from the others; is it a code for missing? --na-values "
+        f"{shlex.quote(f'{name}:{value}')}"
+        for name, value in found.items()
+        if value
+    ]
+
+
+def _far(column: NDArray[Any]) -> str:
+    """Return the lowest or highest number if it looks like a code; empty if none does."""
+    values = column[np.isfinite(column)] if column.dtype.kind in "iuf" else column[:0]
+    if len(values) < FEWEST_NUMBERS:
+        return ""
+    for end in (values.max(), values.min()):
+        rest = values[values != end]
+        if not len(rest) or abs(end) not in CODES:
+            continue
+        gap = min(abs(rest.max() - end), abs(rest.min() - end))
+        if gap > FAR * np.ptp(rest) or (end < 0 <= rest.min()):
+            return value_text(float(end))
+    return ""
+
+
+def comma_column(data: Data) -> str:
+    """Return the first column of which most cells are numbers with a decimal comma, read as text.
+
+    Returns
+    -------
+    str
+        Its name, or nothing if there is none.
+    """
+    for name, column in data.columns.items():
+        decimal = dict(column.dtype.metadata or {}).get("decimal", ".")
+        if column.dtype != object or decimal != ".":
+            continue
+        texts = [value for value in column.tolist() if isinstance(value, str)]
+        with_comma = [v for v in texts if "," in v and KINDS["other sign"].fullmatch(v.strip())]
+        if 2 * len(with_comma) > len(texts):
+            return name
+    return ""
