@@ -19,6 +19,7 @@ from gosta.private.settings import PrivateSettings
 from gosta.sketches import SKETCHES
 from gosta.studies import pooled, results
 from gosta.studies.definition import Asked, Study, check_study, read_study, study_text
+from gosta.studies.proposal import Answers, propose
 from gosta.studies.questions import NEEDS, QUESTIONS
 from gosta.studies.released import collect
 
@@ -96,6 +97,7 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
         ({"time": None}, "survival needs time and event"),
         ({"scores": ("risk",)}, "comparison needs two scores"),
         ({"scores": ("risk", "risk")}, "study.scores = risk, risk: give each column once"),
+        ({"label": ""}, "study.label = '' must name a column"),
         ({"table": ("sex", "sex")}, "study.table = sex, sex: give each column once"),
         ({"event": "died"}, r"columns.died tells events: .* classes = \[0, 1\]"),
         ({"confidence_level": 1.5}, "study.confidence_level = 1.5 must be between 0 and 1"),
@@ -108,6 +110,18 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
 def test_studies_that_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_study(make(**changes))
+
+
+def test_classes_of_the_dictionary_are_named() -> None:
+    study = msgspec.structs.replace(make(), columns={**COLUMNS, "ward": Column("class")})
+    with pytest.raises(InputError, match=r"columns.ward.classes is missing: name all values"):
+        check_study(study)
+
+
+def test_an_unknown_question_is_refused_before_bins_are_chosen() -> None:
+    answers = Answers(questions=("calibrate",), label="died", scores=("risk",))
+    with pytest.raises(InputError, match="unknown question 'calibrate'"):
+        propose(answers)
 
 
 @pytest.mark.parametrize("name", ["age, years", "risk+marker", "age "])
@@ -368,4 +382,10 @@ def test_damaged_results_are_refused(
 def test_results_that_are_no_json_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(InputError, match=r"results.json is no JSON: .*gosta study run"):
+        results.read(tmp_path)
+
+
+def test_results_that_are_a_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "results.json").mkdir()
+    with pytest.raises(InputError, match=r"^cannot read .*results.json: Is a directory"):
         results.read(tmp_path)

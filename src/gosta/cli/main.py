@@ -159,5 +159,6 @@ def main() -> None:
         sys.exit(141)
     except OSError as error:  # such as a full disk under the standard output
         reason = error.strerror or str(error)
+        reason = f"{error.filename}: {reason}" if error.filename else reason
     print(f"gosta: {reason}", file=sys.stderr)
     sys.exit(2)

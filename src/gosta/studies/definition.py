@@ -276,11 +276,14 @@ def check_study(study: Study) -> None:
     for name in (*study.roles, *asked.table):
         if name not in study.columns:
             raise InputError(f"column {name!r} is not in the dictionary: add [columns] {name}")
+    for key in ("label", "time", "event"):
+        if getattr(asked, key) == "":
+            raise InputError(f"study.{key} = '' must name a column; leave it out if there is none")
     for key in ("scores", "groups", "table"):
         names = getattr(asked, key)
         if len(set(names)) < len(names):
             raise InputError(f"study.{key} = {', '.join(names)}: give each column once")
-    _check_names(study)
+    _check_columns(study)
     for name in filter(None, (asked.label, *asked.groups)):
         _check_class(name, study.columns[name], "two classes" if name == asked.label else "")
     if asked.event is not None:
@@ -301,9 +304,11 @@ def check_study(study: Study) -> None:
     check_settings(study.private, "privacy.")
 
 
-def _check_names(study: Study) -> None:
-    """Raise `InputError` for names that cannot stand in the list of a study's statistics."""
-    for name in study.columns:
+def _check_columns(study: Study) -> None:
+    """Raise `InputError` for names that lists of statistics cannot have, and missing classes."""
+    for name, column in study.columns.items():
+        if column.type == "class" and not column.classes:
+            raise InputError(f"columns.{name}.classes is missing: name all values of {name}")
         if any(sign in name for sign in ",+") or name != name.strip():
             raise InputError(
                 f"column {name!r} has a comma, a plus sign or a space at its end in its name: give "

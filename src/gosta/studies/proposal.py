@@ -18,7 +18,7 @@ from gosta.private.settings import PrivateSettings
 from gosta.runtime.arrays import Floats
 from gosta.sketches.layout_builder import MOST_NUMBERS
 from gosta.statistics.assumptions import likely_positive
-from gosta.studies.definition import Asked, Study
+from gosta.studies.definition import Asked, Study, check_study
 from gosta.studies.questions import OF_RISKS, QUESTIONS
 
 MOST_CLASSES = 12  # of a column that is described by classes
@@ -86,6 +86,7 @@ def propose(answers: Answers, data: Data | None = None) -> Study:
         times=times,
         horizon=horizon,
     )
+    check_study(Study(asked, columns))
     return _with_bins(asked, columns, answers)
 
 

@@ -140,7 +140,7 @@ def read(folder: Path) -> dict[str, Any]:
         results = json.loads(read_limited(path, MAX_RESULTS_BYTES, "results of a study"))
     except FileNotFoundError:
         raise InputError(f"no such file: {path}; {way_out}") from None
-    except (ValueError, RecursionError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is no JSON: {error}; {way_out}") from None
     if not isinstance(results, dict) or results.get("format") != FORMAT:
         raise InputError(f"{path} is no file of results of this version; {way_out}")
