@@ -436,6 +436,8 @@ def test_the_page_fits_and_can_be_read(page: tuple[Browser, str], width: int, sc
     assert {one for one in browser.requests if not one.startswith("file:")} == set()
     assert browser.run("[...document.querySelectorAll('figure svg')].every("
                        "(one) => one.getBoundingClientRect().width > 280)")  # fmt: skip
+    shown = browser.run("getComputedStyle(document.querySelector('.stacked tr')).display")
+    assert shown == ("block" if width == 390 else "table-row")
     least = browser.run("Math.min(...[...document.querySelectorAll('svg text')].map("
                         "(one) => one.getBoundingClientRect().height))")  # fmt: skip
     assert least >= 8

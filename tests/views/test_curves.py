@@ -110,7 +110,7 @@ def test_calibration_curves_have_a_histogram() -> None:
     ).plot(ax)
     (bars,) = ax.child_axes
     assert [bar.get_height() for bar in bars.patches] == [5, 7, 2]
-    assert legend(ax) == ["ideal"]
+    assert legend(ax) == ["bins of rows", "ideal"]
 
 
 def test_decision_curves_are_shown_against_all_and_none() -> None:
@@ -239,3 +239,24 @@ def test_estimates_are_read_back_from_json() -> None:
     assert again.groups[0].axes == AXES
     missing = gosta.Estimate.from_dict(roc(value=np.array([0.4, np.nan, 0.9])).to_dict())
     assert np.isnan(missing.value).tolist() == [False, True, False]
+
+
+def test_the_time_axis_has_round_times_beside_those_of_the_risk_table() -> None:
+    ax = axes()
+    x = np.linspace(50, 700, 20)
+    at_risk = (np.array([180.0, 365.0]), np.array([90.0, 40.0]))
+    curve = curves.Curve(x, 1 - x / 1000, at_risk=at_risk)
+    curves.draw_curves(ax, "kaplan-meier", [curve], ("time", "share without an event"))
+    ticks = ax.get_xticks()
+    assert {180.0, 365.0} < set(ticks)
+    assert len(ticks) >= 4
+    assert np.diff(ticks).min() > 0.05 * ticks[-1]
+
+
+def test_a_bracket_that_is_nowhere_known_is_not_in_the_legend() -> None:
+    ax = axes()
+    x = np.linspace(0, 1, 5)
+    unknown = np.full(5, np.nan)
+    curve = curves.Curve(x, x, "risk", bracket=(unknown, unknown))
+    curves.draw_curves(ax, "roc-curve", [curve], AXES)
+    assert legend(ax) == ["risk", "chance"]

@@ -36,12 +36,24 @@ td small, th small { display: block; font-weight: normal }
 td small { white-space: nowrap }
 summary { cursor: pointer }
 @media (prefers-color-scheme: dark) { figure svg { filter: brightness(1.3) } }
-@media (max-width: 30rem) { th, td { padding-right: .7rem } figure { flex-basis: 100% } }
+@media (max-width: 30rem) {
+  th, td { padding-right: .7rem }
+  figure { flex-basis: 100% }
+  .stacked thead { display: none }
+  .stacked :is(caption, tbody, tr, th, td) { display: block; max-width: none }
+  .stacked tbody th { border: 0; font-weight: 600; padding-top: .8rem }
+  .stacked td { border: 0; padding-left: 1rem }
+  .stacked td:empty { display: none }
+  .stacked td::before { color: var(--quiet); content: attr(data-column) ": " }
+  .stacked td small { padding-left: 1rem; white-space: normal }
+  .stacked tr { border-bottom: 1px solid var(--line) }
+}
 @media print {
   body { font-size: 10pt; max-width: none } nav, details { display: none }
   figure, tr { break-inside: avoid } h2 { break-after: avoid }
 }
 """
+UNSTACKED = 3  # columns of a table that fit a phone; those of more stand below each other there
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -101,15 +113,19 @@ def _block(block: Block) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{_cell(text)}</th>' for text in table.heading)
+    columns = [f' data-column="{escape(text.partition(chr(10))[0])}"' for text in table.heading]
+    has_head = any(table.heading)
+    is_stacked = has_head and len(columns) > UNSTACKED
+    names = columns[1:] if is_stacked else [""] * len(columns[1:])
     lines = [
         f'<tr><th scope="row">{_cell(first)}</th>'
-        + "".join(f"<td>{_cell(text)}</td>" for text in others)
+        + "".join(f"<td{n}>{_cell(text)}</td>" for n, text in zip(names, others, strict=True))
         + "</tr>"
         for first, *others in table.rows
     ]
-    has_head = any(table.heading)
+    start = '<table class="stacked">' if is_stacked else "<table>"
     parts = [
-        f"<table>\n<caption>{escape(table.caption)}</caption>",
+        f"{start}\n<caption>{escape(table.caption)}</caption>",
         f"<thead><tr>{head}</tr></thead>" if has_head else "",
         "<tbody>",
         *lines,

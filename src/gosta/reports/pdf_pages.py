@@ -20,8 +20,8 @@ GAP = 0.12  # inches between blocks, and between columns of a table
 AFTER_HEADING = 1.5  # inches that a heading needs below it, so that it does not end a page
 QUIET = "#555555"
 # Inches around the axes of a picture, for its labels: left, right, below, above.
-AROUND_CURVE = (0.65, 0.15, 0.5, 0.3)
-AROUND_FOREST = (1.7, 1.7, 0.5, 0.3)
+AROUND_CURVE = (0.65, 0.15, 0.5, 0.4)
+AROUND_FOREST = (1.9, 1.7, 0.5, 0.4)
 PICTURE_SIZE = 8.0  # points, of texts in pictures
 
 
@@ -100,7 +100,7 @@ def render(report: Report) -> bytes:
 
 def _section(pages: _Pages, section: Section) -> None:
     pages.skip(2 * GAP)
-    pages.keep(AFTER_HEADING)
+    pages.keep(AFTER_HEADING + _first_height(section))
     _paragraph(pages, section.title, 1.4 * SIZE, weight="bold")
     for block in section.blocks:
         match block:
@@ -113,6 +113,15 @@ def _section(pages: _Pages, section: Section) -> None:
                 _figures(pages, pictures)
             case Table(is_detail=False):
                 _table(pages, block)
+
+
+def _first_height(section: Section) -> float:
+    """Return the inches that a section needs to begin, besides those of its heading."""
+    first, *others = section.blocks
+    if isinstance(first, Figures):
+        return _row_height(_in_rows(first.pictures)[0])
+    is_before_table = isinstance(first, Text) and bool(others) and isinstance(others[0], Table)
+    return AFTER_HEADING * is_before_table
 
 
 def _paragraph(pages: _Pages, text: str, size: float, mark: str = "", **look: Any) -> None:
@@ -157,7 +166,8 @@ def _table(pages: _Pages, table: Table) -> None:
     size = SIZE - 1
     rows = [table.heading, *table.rows] if any(table.heading) else table.rows
     widths = _column_widths(rows, size)
-    pages.keep(AFTER_HEADING)
+    first = sum(max(c.count("\n") + 1 for c in row) for row in rows[:2]) * _line_height(size)
+    pages.keep(AFTER_HEADING / 2 + first)
     _paragraph(pages, table.caption, SIZE, weight="bold")
     pages.skip(-GAP / 2)
     for row in rows:
@@ -200,23 +210,32 @@ def _column_widths(rows: list[list[str]], size: float) -> list[float]:
 
 
 def _figures(pages: _Pages, pictures: list[Picture]) -> None:
-    narrow = (WIDTH - 2 * MARGIN) / 2
     for shown in _in_rows(pictures):
-        width = narrow if shown[0].is_curve else 2 * narrow
-        scale = width / shown[0].size[0]
-        height = max(one.size[1] for one in shown) * min(scale, 1.0)
+        width = _picture_width(shown[0])
+        height = _row_height(shown)
         top = pages.reserve(height)
         for place, one in enumerate(shown):
             left, right, below, above = AROUND_CURVE if one.is_curve else AROUND_FOREST
             below += max(each.risk_height for each in shown)
             ax = pages.axes(
-                MARGIN + place * narrow + left,
+                MARGIN + place * width + left,
                 top + above,
                 width - left - right,
                 height - below - above,
             )
             one.draw(ax)
         pages.skip(GAP)
+
+
+def _picture_width(picture: Picture) -> float:
+    """Return inches: a curve has half of the page."""
+    return (WIDTH - 2 * MARGIN) / (2 if picture.is_curve else 1)
+
+
+def _row_height(shown: list[Picture]) -> float:
+    """Return the inches of pictures beside each other."""
+    first = shown[0]
+    return max(one.size[1] for one in shown) * min(_picture_width(first) / first.size[0], 1.0)
 
 
 def _in_rows(pictures: list[Picture]) -> list[list[Picture]]:

@@ -137,4 +137,7 @@ def _points_table(axis: str, points: Sequence[float], found: Sequence[Found]) ->
 def _curve_table(one: Found) -> Table:
     """Return the points of a curve that is a picture, too."""
     heading, *rows = one.estimate.table(digits=CURVE_DIGITS)
-    return Table(one.heading, heading, rows, is_detail=True)
+    when = ""
+    if one.name == "kaplan-meier":
+        when = " before each time" if is_sampled(one.estimate) else " from each time on"
+    return Table(f"{one.heading}{when}", heading, rows, is_detail=True)

@@ -6,6 +6,7 @@ beside that of treating all, the values of groups.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CURVE_SIZE = (4.6, 4.0)  # inches
 FOREST_WIDTH, FOREST_LINE, RISK_LINE = 5.4, 0.28, 0.16  # inches
+TITLE_WIDTH = 44  # characters of a line
 COLUMNS = 2  # pictures beside each other in a file
 # Curves that are drawn into the picture of another statistic.
 INTO = {
@@ -98,9 +100,26 @@ class Picture(NamedTuple):
         else:
             lines = _lines(self)
             curves.draw_forest(ax, lines, REFERENCES.get(self.kind))
-        ax.set_title(self.title, fontsize="medium")
+        ax.set_title(_wrapped(self.title), fontsize="medium")
         for text in ax.findobj(lambda artist: hasattr(artist, "set_parse_math")):
             text.set_parse_math(False)  # a name such as "$x^$" is no formula
+
+
+def _wrapped(title: str) -> str:
+    """Return a title in lines; the number of rows is not broken.
+
+    >>> _wrapped("Calibration curve by sex, ward, model new (n = 894)")
+    'Calibration curve by sex, ward, model new\\n(n = 894)'
+    """
+    if len(title) <= TITLE_WIDTH:
+        return title
+    what, mark, size = title.partition(" (n = ")
+    lines = textwrap.wrap(what, TITLE_WIDTH)
+    if mark and len(lines[-1] + mark + size) <= TITLE_WIDTH:
+        lines[-1] += mark + size
+    elif mark:
+        lines.append(mark.lstrip() + size)
+    return "\n".join(lines)
 
 
 def pictures(estimates: Sequence[Estimate], others: Sequence[Estimate] = ()) -> list[Picture]:

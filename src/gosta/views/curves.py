@@ -20,9 +20,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))
 GREY = "#777777"
 INTERVAL_OPACITY, BRACKET_OPACITY = 0.15, 0.35
+BINS = "bins of rows"  # in the legend, where points need no other name
 MOST_MARKED = 30  # points that are marked; a curve of more is a line
 MOST_DRAWN = 2000  # points of a curve; more cannot be seen
 FONT = "small"  # of texts inside a picture, relative to those at the axes
+TICK_ROOM = 0.09  # between ticks, relative to the axis
 ROOM = 1.05  # of an axis, relative to the largest value
 
 
@@ -117,7 +119,8 @@ def draw_curves(
     if style.line and line is not None:
         name = style.line if line == 0 else f"{style.line} {number(line, 3)}"
         ax.axhline(line, color=GREY, linewidth=1, linestyle=DASHES[1], label=name, zorder=1)
-    bands = {BRACKET_OPACITY: "bracket"} if any(c.bracket for c in curves) else {}
+    has_brackets = any(c.bracket is not None and np.isfinite(c.bracket).any() for c in curves)
+    bands = {BRACKET_OPACITY: "bracket"} if has_brackets else {}
     if level is not None and any(curve.low is not None for curve in curves):
         bands[INTERVAL_OPACITY] = f"{percent(level, 'g')} interval"
     for opacity, name in bands.items():
@@ -193,7 +196,7 @@ def _draw_bins(ax: Any, curve: Curve, look: dict[str, Any]) -> None:
         ax.vlines(curve.x, curve.low, curve.high, linewidth=1, **look)
     if curve.bracket is not None:
         ax.vlines(curve.x, *curve.bracket, linewidth=4, alpha=BRACKET_OPACITY, **look)
-    ax.plot(curve.x, curve.y, "o", markersize=4.5, label=curve.label or None, **look)
+    ax.plot(curve.x, curve.y, "o", markersize=4.5, label=curve.label or BINS, **look)
 
 
 def _set_limits(ax: Any, style: Style, curves: Sequence[Curve], others: Sequence[Curve]) -> None:
@@ -235,7 +238,8 @@ def _write_risk_table(ax: Any, curves: Sequence[Curve]) -> None:
     tables = [(curve.label, *curve.at_risk) for curve in curves if curve.at_risk is not None]
     if not tables:
         return
-    ax.set_xticks(tables[0][1], [number(time, 4) for time in tables[0][1].tolist()])
+    ticks = _time_ticks(ax, tables[0][1])
+    ax.set_xticks(ticks, [number(time, 4) for time in ticks])
     _write_below(ax, 0.0, 0, "at risk", "right")
     for line, (label, times, rows) in enumerate(tables):
         row = line + (len(curves) > 1)
@@ -243,6 +247,16 @@ def _write_risk_table(ax: Any, curves: Sequence[Curve]) -> None:
             _write_below(ax, 0.0, row, label, "right")
         for time, count in zip(times, rows, strict=True):
             _write_below(ax, time, row, f"{count:,.0f}", "center")
+
+
+def _time_ticks(ax: Any, times: Floats) -> list[float]:
+    """Return times of the risk table, and round ones that are not too near to any of them."""
+    low, high = ax.get_xlim()
+    ticks = times.tolist()
+    for time in ax.get_xticks():
+        if low <= time <= high and min(abs(time - tick) for tick in ticks) > TICK_ROOM * high:
+            ticks.append(float(time))
+    return sorted(ticks)
 
 
 def _write_below(ax: Any, x: float, row: int, text: str, align: str) -> None:
