@@ -389,3 +389,14 @@ def test_results_that_are_a_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "results.json").mkdir()
     with pytest.raises(InputError, match=r"^cannot read .*results.json: Is a directory"):
         results.read(tmp_path)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_few_rows_have_a_table_but_no_groups(folder: Path, count: int) -> None:
+    study = make(questions=("table-one",))
+    data = load(folder)[0]
+    kept = pooled.complete_rows(study, pooled.pooled_rows(study, [data]))
+    few = data.take(kept & (np.cumsum(kept) <= count))
+    (table,) = pooled.run(study, [few])["estimates"]
+    assert table["n"] == count
+    assert table["value"] is not None

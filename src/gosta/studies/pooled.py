@@ -72,6 +72,8 @@ def _estimate(study: Study, item: Item, data: Data, kept: Booleans) -> Estimate:
     rows = kept if item.question != TABLE_ONE else ~np.isnan(codes)  # as private sums count them
     names = np.array(study.group_names)
     by = names[codes[rows].astype(np.int64)] if study.study.groups else None
+    if by is not None and 2 * len({*by}) > len(by):
+        by = None  # fewer than two rows in a group tell nothing of it
     try:
         (estimate,) = compute(
             data.take(rows),
