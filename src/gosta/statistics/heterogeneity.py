@@ -59,7 +59,9 @@ def heterogeneity(
     >>> f"Q {found.q:.3f}, p {found.p_value:.4f}, I² {found.i_squared:.3f}, mean {found.mean:.4f}"
     'Q 12.744, p 0.0017, I² 0.843, mean 0.8053'
     """
-    y, s2 = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64) ** 2
+    y = np.asarray(values, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        s2 = np.asarray(errors, dtype=np.float64) ** 2
     if len(y) < 2 or not ((s2 > 0) & np.isfinite(s2) & np.isfinite(y)).all():
         return None
     degrees, w = len(y) - 1, 1 / s2
