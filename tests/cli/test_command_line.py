@@ -117,7 +117,7 @@ def test_values_from_sums_beside_exact_ones(run, tmp_path: Path) -> None:  # typ
     assert [record["stratum"] for record in records] == ["", "sex = f", "sex = m"] * 2
     assert all(r["low"][0] <= r["exact"][0] <= r["high"][0] for r in records)
     assert "\n  0.5            13.37\n" in run("exact", "-s", "quantiles", "-c", "mean radius").out
-    assert "high probability" in run("exact", "-s", "mean-pairwise-distance", "--bins", 8).out
+    assert "likely, not certain" in run("exact", "-s", "mean-pairwise-distance", "--bins", 8).out
 
 
 def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -186,9 +186,10 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         ends, asked = self.columns[self.study.time or ""].range, self.study.times
         if ends is None:
             return asked
-        length = (ends[1] - ends[0]) / CURVE_STEPS
-        steps = (ends[0] + length * k for k in range(1, CURVE_STEPS + 1))
-        far = (step for step in steps if all(abs(step - time) >= length / 2 for time in asked))
+        low, high = ends
+        near = (high - low) / CURVE_STEPS / 2
+        steps = (low + (high - low) * (k / CURVE_STEPS) for k in range(1, CURVE_STEPS + 1))
+        far = (step for step in steps if all(abs(step - time) >= near for time in asked))
         return tuple(sorted({*asked, *far}))
 
     @property
