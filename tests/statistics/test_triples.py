@@ -95,9 +95,9 @@ def test_sample(skew: Statistic) -> None:
     table = gosta.exact({"v": v, "g": np.arange(300) % 2}, skew, columns="v", by="g", sample=1_000)
     assert table["group"].tolist()[2:] == [
         "all rows",
+        "1 less 0",
         "mean of groups",
         "random-effects mean",
-        "1 less 0",
     ]
 
 
