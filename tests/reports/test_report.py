@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import CONTRAST, Browser, browse, needs_browser
+from matplotlib.backends.backend_pdf import PdfPages
 
 from gosta.errors import InputError
 from gosta.reports import content, html_page, pdf_pages
@@ -391,6 +393,24 @@ def test_the_pdf_has_pages() -> None:
     assert made.startswith(b"%PDF")
     assert 5 <= len(re.findall(rb"/Type /Page\b", made)) <= 12
     assert pdf_pages.render(built()) == made
+
+
+def test_a_long_table_of_the_pdf_has_its_heading_on_each_page() -> None:
+    rows = [[f"row {k}", "0.5\n0.4 to 0.6"] for k in range(80)]
+    written: list[str] = []
+
+    class Pages(pdf_pages._Pages):
+        def write(self, text: str, *place: Any, **look: Any) -> None:
+            written.append(text)
+            super().write(text, *place, **look)
+
+    with PdfPages(io.BytesIO()) as file:
+        pages = Pages(file)
+        pages.new_page()
+        pdf_pages._table(pages, Table("Values", ["statistic", "value"], rows))
+        pages.finish()
+    assert written.count("statistic") == 4  # of as many pages
+    assert [text for text in written if text.startswith("row ")] == [row[0] for row in rows]
 
 
 def test_lines_of_the_pdf_fit_their_columns() -> None:

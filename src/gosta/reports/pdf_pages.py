@@ -56,10 +56,12 @@ class _Pages:
         self._top += height
         return top
 
-    def keep(self, height: float) -> None:
-        """Begin a new page if this one has too little room."""
-        if self._figure is not None and self._top + height > HEIGHT - MARGIN:
+    def keep(self, height: float) -> bool:
+        """Begin a new page if this one has too little room, and return whether it did."""
+        is_full = self._figure is not None and self._top + height > HEIGHT - MARGIN
+        if is_full:
             self.new_page()
+        return is_full
 
     def skip(self, height: float) -> None:
         """Leave space."""
@@ -170,14 +172,26 @@ def _table(pages: _Pages, table: Table) -> None:
     pages.keep(AFTER_HEADING / 2 + first)
     _paragraph(pages, table.caption, SIZE, weight="bold")
     pages.skip(-GAP / 2)
+    has_heading = any(table.heading)
+    heading = [_cell(*cell, size, "bold") for cell in zip(table.heading, widths, strict=True)]
     for row in rows:
-        _row(pages, row, widths, size, "bold" if row is table.heading else "normal")
+        weight = "bold" if row is table.heading else "normal"
+        cells = [_cell(*cell, size, weight) for cell in zip(row, widths, strict=True)]
+        if pages.keep(_height(cells, size)) and has_heading:
+            _row(pages, heading, widths, size, "bold")
+        _row(pages, cells, widths, size, weight)
     pages.skip(1.5 * GAP)
 
 
-def _row(pages: _Pages, row: list[str], widths: list[float], size: float, weight: str) -> None:
-    cells = [_cell(*cell, size, weight) for cell in zip(row, widths, strict=True)]
-    height = _line_height(size) * max(map(len, cells)) + 0.06
+Cell = list[tuple[str, bool]]  # lines, and whether each is said of the value
+
+
+def _height(cells: list[Cell], size: float) -> float:
+    return _line_height(size) * max(map(len, cells)) + 0.06
+
+
+def _row(pages: _Pages, cells: list[Cell], widths: list[float], size: float, weight: str) -> None:
+    height = _height(cells, size)
     top, left = pages.reserve(height), MARGIN
     for lines, width in zip(cells, widths, strict=True):
         for k, (line, is_quiet) in enumerate(lines):
@@ -187,8 +201,8 @@ def _row(pages: _Pages, row: list[str], widths: list[float], size: float, weight
     pages.rule(top + height - 0.03, left - GAP - MARGIN)
 
 
-def _cell(text: str, width: float, size: float, weight: str) -> list[tuple[str, bool]]:
-    """Return the lines of a cell that fit its width, and whether each is said of the value."""
+def _cell(text: str, width: float, size: float, weight: str) -> Cell:
+    """Return the lines of a cell that fit its width."""
     return [
         (line, k > 0)
         for k, part in enumerate(text.split("\n"))

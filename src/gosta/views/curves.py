@@ -24,6 +24,7 @@ BINS = "bins of rows"  # in the legend, where points need no other name
 MOST_MARKED = 30  # points that are marked; a curve of more is a line
 MOST_DRAWN = 2000  # points of a curve; more cannot be seen
 FONT = "small"  # of texts inside a picture, relative to those at the axes
+MOST_ENTRIES = 6  # of a legend; one of more is smaller
 TICK_ROOM = 0.09  # between ticks, relative to the axis
 ROOM = 1.05  # of an axis, relative to the largest value
 
@@ -139,8 +140,10 @@ def finish(ax: Any, legend: str = "best") -> None:
     """Add what all pictures have: a faint grid, and a legend if there is something in it."""
     ax.grid(alpha=0.3, linewidth=0.5)
     ax.spines[["top", "right"]].set_visible(False)
-    if ax.get_legend_handles_labels()[1]:
-        ax.legend(frameon=False, fontsize=FONT, loc=legend)
+    entries = len(ax.get_legend_handles_labels()[1])
+    if entries:
+        size = FONT if entries <= MOST_ENTRIES else "x-small"
+        ax.legend(frameon=False, fontsize=size, loc=legend)
 
 
 def _shown(curve: Curve, style: Style) -> Curve:
