@@ -56,6 +56,9 @@ class Questions:
         float | None, "Differential privacy of the whole study; by default there is no noise."
     ] = None
     delta: Annotated[float | None, "Its second parameter; by default 1e-6."] = None
+    bins: Annotated[
+        int | None, "Bins of each column in private sums; by default 80, or as many as fit."
+    ] = None
 
     def answers(self) -> Answers:
         """Return what is said, in the terms of a proposal."""
@@ -77,6 +80,7 @@ class Questions:
             self.delta,
             dict(map(options.parse_range, self.range_ or [])),
             classes,
+            self.bins,
         )
 
 
@@ -112,6 +116,7 @@ def init(
     yes: Annotated[bool, "Ask nothing: take what the options and the data say."] = False,
 ) -> None:
     """Write the study.toml of a validation study: questions, columns, thresholds, privacy."""
+    from contextlib import suppress
     from dataclasses import replace
 
     from gosta.datasets import load
@@ -138,6 +143,8 @@ def init(
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(path, study_text(study))
     print(f"{path}: {numbers.count(len(study.items), 'statistic')} for {_list(study)}")
+    with suppress(InputError):  # check says what is missing
+        _warn(study)
     print(f"next: read it, describe each column, then: gosta study check {_quoted(folder)}")
 
 
@@ -182,21 +189,29 @@ def check(folder: StudyFolder, as_json: options.Json = False) -> None:
     print(terminal.definitions(answered, wrap=True))
     print("in a network of private sums, one release has all of them:")
     print(terminal.definitions(_release(study), wrap=True))
+    _warn(study)
     print(f"next: gosta study run {_quoted(folder)} --data FILE, with all rows in one place;")
     print(f"or a network: gosta network init NETWORK --study {_quoted(folder)} --enrol")
 
 
+def _warn(study: Study) -> None:
+    """Say of a study with noise what would make it tell more."""
+    from gosta.studies.noise import warning_of_noise
+
+    if warning := warning_of_noise(study):
+        print(f"warning: {warning}")
+
+
 def _release(study: Study) -> list[tuple[str, str]]:
     """Return what a release of a study needs, in words."""
-    from gosta.net.config import MIN_SITES
-    from gosta.private.noise import choose_noise
+    from gosta.studies.noise import effect_of_noise
 
     layout, privacy = study.layout(), study.privacy
     told = layout.describe()
     only_here = dict.fromkeys(item.statistic for item in study.items if item not in study.summed)
     cost = "no noise; each site's policy hides small counts"
+    effect = effect_of_noise(study)  # an error if a delta is needed
     if privacy.epsilon is not None:
-        choose_noise(privacy, layout, MIN_SITES)  # an error if a delta is needed
         delta = f", delta {privacy.delta:g}" if privacy.delta else ""
         cost = f"epsilon {privacy.epsilon:g}{delta} for all of them together"
     leaves = f"{layout.numbers} masked numbers from each site, {8 * layout.size / 1e6:.2g} MB"
@@ -206,6 +221,7 @@ def _release(study: Study) -> list[tuple[str, str]]:
         ("bins", told.get("bins", "")),
         ("groups", told.get("strata", "")),
         ("budget", cost),
+        ("noise", effect.text if effect else ""),
         ("what leaves", f"{leaves}; no row"),
         ("only in one place", ", ".join(only_here)),
     ]
@@ -262,10 +278,13 @@ def _show(found: dict[str, Any], path: Path, folder: Path) -> None:
     without = {one["statistic"]: one["reason"] for one in estimates if one["value"] is None}
     values = numbers.count(len(estimates) - len(without), "statistic")
     dropped = found["incomplete_rows"]
-    rows = f"{numbers.count(found['rows'], 'row')}"
+    rows = "about " * ("rows_error" in found["how"]) + numbers.count(found["rows"], "row")
     rows += f", {dropped:,} left out as a value is missing" if dropped else ""
     print(f"{path}: {values} of {rows}, {found['how']['mode']}")
-    lines = [f"no value of {title}: {reason}" for title, reason in without.items()]
+    reasons: dict[str, list[str]] = {}
+    for title, reason in without.items():
+        reasons.setdefault(reason, []).append(title)
+    lines = [f"no value of {', '.join(titles)}: {reason}" for reason, titles in reasons.items()]
     warnings = {
         warning.removeprefix(f"{one['statistic']}: "): one["statistic"]
         for one in estimates

@@ -41,6 +41,8 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
         blocks.append(Text(p_values))
     if any(one.estimate.axes and one.estimate.axes[0].startswith("time") for one in found):
         blocks.append(Text(texts.TIMES))
+    if names & texts.OF_LOGITS:
+        blocks.append(Text(texts.FLOOR))
     if options:
         blocks.append(Text(f"Settings: {'; '.join(options)}."))
     blocks.append(Text(software))
@@ -52,7 +54,7 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
 
 
 def _options_of(one: Found) -> str:
-    shown = {k: v for k, v in one.estimate.options.items() if k not in ("levels", "cuts")}
+    shown = {k: v for k, v in one.estimate.options.items() if k not in ("levels", "cuts", "floor")}
     parts = [f"{name} {_listed(value)}" for name, value in shown.items() if value not in (None, ())]
     return f"{one.title}: {', '.join(parts)}" if parts else ""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gosta.sketches.risk_moments import LEAST_RISK
+
 # In the words of the field; other statistics are shown by their names.
 TITLES = {
     "roc-curve": "ROC curve",
@@ -81,6 +83,19 @@ TIMES = (
     "risk at t are those whose time is t or later. The AUC at a time t compares rows with an event "
     "before t with rows without one by then (cumulative and dynamic); events count by the inverse "
     "probability of not being censored."
+)
+# Statistics that take logits or logarithms of risks.
+OF_LOGITS = {
+    "log-loss",
+    "calibration-in-the-large",
+    "calibration-intercept",
+    "calibration-slope",
+    "smooth-calibration-curve",
+    "calibration-error",
+}
+FLOOR = (
+    f"For log loss, and for calibration by logits, risks nearer than {LEAST_RISK:f} to 0 or 1 are "
+    "moved there, as these have no logit."
 )
 # For which statistics each work stands, and how it is cited.
 REFERENCES: tuple[tuple[tuple[str, ...], str], ...] = (

@@ -25,6 +25,10 @@ MANY_STRATA = 32  # from which on a message names them
 Ranges = Mapping[str, tuple[float, float]]
 
 
+class TooManySumsError(InputError):
+    """The statistics need more sums than one release has."""
+
+
 class BinSettings(Protocol):
     """What a layout depends on beside statistics and columns.
 
@@ -406,7 +410,7 @@ def _check(layout: Layout, settings: BinSettings) -> Layout:
         )
         if len(layout.strata) >= MANY_STRATA:
             remedy += f"; these are {len(layout.strata):,} strata, as {strata}: are they meant?"
-        raise InputError(
+        raise TooManySumsError(
             f"bins = {settings.bins}: {layout.size:,} sums, at most {MOST_NUMBERS:,} are possible",
             remedy=remedy,
         )

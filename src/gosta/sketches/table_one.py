@@ -5,18 +5,21 @@ Rows in which a column is missing are counted too, and add nothing else for this
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.measures import table_one
-from gosta.runtime.arrays import Floats
+from gosta.runtime.arrays import Booleans, Floats
 from gosta.sketches.definition import Axis, Features, Result, Sketch, sketch
 from gosta.sketches.distribution import Quantiles
+from gosta.sketches.results import REACH
 from gosta.statistics.definition import Options
 
+MOST_ERROR = 0.1  # by noise, as a share of what a value can be: there are no intervals
+DEVIATION = "standard deviation"
 QUARTERS = {"parts": table_one.QUARTERS}
 
 
@@ -130,14 +133,20 @@ class TableOne(Sketch):
         return made_one, np.concatenate(parts)
 
     def finished(self, found: Result, errors: Floats) -> Result:
-        """Return shares from 0 to 1."""
-        numbers = tuple(f": {what}" for what in table_one.OF_NUMBERS)
-        is_share = [not label.endswith(numbers) for label in found.labels]
-        value, low, high = (
-            np.where(is_share, np.clip(part, 0.0, 1.0), part)
+        """Return no value where noise made one that cannot be, or that can be anything.
+
+        A share that is beyond 0 or 1 by no more than noise explains is 0 or 1.
+        """
+        low, high, is_share = np.concatenate([_limits(place) for place in self.places], axis=1)
+        room = is_share * REACH * errors
+        is_kept = (found.value >= low - room) & (found.value <= high + room)
+        is_kept &= errors <= MOST_ERROR * (high - low)
+        is_kept &= (found.value > REACH * errors) | ~_is_deviation(found.labels)
+        value, least, most = (
+            np.where(is_kept, np.clip(part, low, high), np.nan)
             for part in (found.value, found.low, found.high)
         )
-        return found._replace(value=value, low=low, high=high)
+        return found._replace(value=value, low=least, high=most)
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Put the values of all columns side by side."""
@@ -149,6 +158,23 @@ class TableOne(Sketch):
         ]
         value, low, high = np.concatenate(found, axis=1)
         return Result(value, low, high, labels=table_one.labels_of(self.levels))
+
+
+def _is_deviation(labels: Sequence[str]) -> Booleans:
+    return np.array([label.endswith(f": {DEVIATION}") for label in labels])
+
+
+def _limits(place: Place) -> Floats:
+    """Return of each value of a column the least and the most that it can be, and whether it is a
+    share: 3 × values.
+    """
+    shares = np.tile([[0.0], [1.0], [1.0]], place.classes + 1)
+    if place.classes:
+        return shares
+    low, high = place.axis.low, place.axis.high
+    of_numbers = np.tile([[low], [high], [0.0]], len(table_one.OF_NUMBERS))
+    of_numbers[:2, table_one.OF_NUMBERS.index(DEVIATION)] = 0.0, high - low
+    return np.hstack([of_numbers, shares])
 
 
 def _shares(counts: Floats, least: int) -> Floats:

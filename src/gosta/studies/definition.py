@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from functools import cached_property
@@ -20,7 +21,8 @@ from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.settings_file import Key, check_numbers, comments, read_settings, to_toml
 from gosta.sketches import SKETCHES
 from gosta.sketches.layout import Layout
-from gosta.sketches.layout_builder import make_layout, option_names
+from gosta.sketches.layout_builder import TooManySumsError, make_layout, option_names
+from gosta.sketches.risk_moments import LEAST_RISK
 from gosta.statistics import STATISTICS
 from gosta.studies.questions import NEEDS, NO_COLUMNS, OF_RISKS, QUESTIONS, Answer
 
@@ -175,6 +177,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         if by_sums:
             known = option_names(SKETCHES[statistic])
         else:
+            given["floor"] = LEAST_RISK  # as sums have it
             known = set((MEASURES.get(statistic) or STATISTICS[statistic]).options)
         return {name: value for name, value in given.items() if value and name in known}
 
@@ -224,13 +227,18 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
                     f"columns.{name}.range is missing: private sums need the lowest and the "
                     "highest number that sites expect, such as range = [0, 100]"
                 )
-        return make_layout(
-            self.statistics,
-            self.private,
-            label=self.study.label,
-            classes=self.classes,
-            options=self.options,
-        )
+        try:
+            return make_layout(
+                self.statistics,
+                self.private,
+                label=self.study.label,
+                classes=self.classes,
+                options=self.options,
+            )
+        except TooManySumsError as error:
+            where = rf"gosta study init --bins \1, or bins = \1 under [privacy] of {STUDY_FILE}"
+            remedy = re.sub(r"--bins (\d+)", where, error.remedy)
+            raise TooManySumsError(error.reason, remedy=remedy) from None
 
 
 def read_study(place: Path) -> Study:

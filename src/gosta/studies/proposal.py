@@ -16,14 +16,14 @@ from gosta.errors import InputError
 from gosta.net.deploy.shared_settings import round_range
 from gosta.private.settings import PrivateSettings
 from gosta.runtime.arrays import Floats
-from gosta.sketches.layout_builder import MOST_NUMBERS
+from gosta.sketches.layout_builder import TooManySumsError
 from gosta.statistics.assumptions import likely_positive
 from gosta.studies.definition import Asked, Study, check_study
 from gosta.studies.questions import OF_RISKS, QUESTIONS
 
 MOST_CLASSES = 12  # of a column that is described by classes
-# Of which decision thresholds are edges; the most that fit are taken, few if there is noise.
-BINS = (40, 20, 10)
+# The most that fit are taken, few if there is noise.
+BINS = (80, 60, 40, 30, 20, 10)
 BINS_WITH_NOISE = (20, 10)
 DELTA = 1e-6  # far below one over the rows of a study
 PLAIN_CLASSES = ("no", "yes")
@@ -48,6 +48,7 @@ class Answers:
     delta: float | None = None  # with epsilon; None: the default
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    bins: int | None = None  # of each column; None: the most that fit
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -92,20 +93,22 @@ def propose(answers: Answers, data: Data | None = None) -> Study:
 
 def _with_bins(asked: Asked, columns: dict[str, Column], answers: Answers) -> Study:
     """Return the study with the most bins whose sums fit into one release."""
-    for bins in BINS_WITH_NOISE if answers.epsilon else BINS:
+    proposed = BINS_WITH_NOISE if answers.epsilon else BINS
+    for bins in proposed if answers.bins is None else (answers.bins,):
         privacy = PrivateSettings(bins)
         if answers.epsilon is not None:
             delta = DELTA if answers.delta is None else answers.delta
             privacy = replace(privacy, epsilon=answers.epsilon, delta=delta)
         study = Study(asked, columns, privacy)
         try:
-            size = study.layout().size
-        except InputError as error:
-            if "sums, at most" not in error.reason:
-                return study  # checks of the file say what is missing
+            study.layout()
+        except TooManySumsError:
+            if answers.bins is not None:
+                raise
             continue
-        if size <= MOST_NUMBERS:
-            return study
+        except InputError:
+            pass  # checks of the file say what is missing
+        return study
     return study
 
 

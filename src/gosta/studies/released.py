@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gosta.errors import InputError
+from gosta.net.config import MIN_SITES
 from gosta.sketches.estimates import estimates_of
 from gosta.sketches.results import StratumResult
-from gosta.studies.definition import Study
+from gosta.statistics.estimate import Estimate
+from gosta.studies.definition import Item, Study
+from gosta.studies.noise import about, count_errors
 from gosta.studies.questions import TABLE_ONE
 from gosta.studies.results import record
 from gosta.views import numbers
@@ -26,23 +30,53 @@ def collect(study: Study, results: Sequence[StratumResult], how: dict[str, Any])
     for title in sorted(asked.keys() - estimates.keys()):
         raise InputError(f"the network does not compute {title} of the study", remedy=WAY_OUT)
     clipped = {one.statistic: one.clipped for one in results if not one.stratum}
+    errors = _count_errors(study, how)
     found = []
     for title, item in asked.items():
         estimate, own = estimates[title], study.options_of(item.statistic, True)
-        warnings = (*estimate.warnings, *_warnings(clipped[title]))
+        warnings = (*estimate.warnings, *_warnings(clipped[title], errors.get(title, 0.0)))
         estimate = estimate._replace(columns=item.columns, options=own, warnings=warnings)
+        estimate = _with_rows(estimate, errors[title]) if errors else estimate
         found.append((item, estimate))
+    how = {"mode": "private sums", "data": [], **how}
+    if errors:
+        rows, error = _rows_with_noise(asked, estimates, errors)
+        return record(study, found, {**how, "rows_error": error}, rows, None)
     rows = max((estimate.n for estimate in estimates.values()), default=0)
     complete = [estimates[title].n for title, item in asked.items() if item.question != TABLE_ONE]
     has_both = bool(complete) and len(complete) < len(asked)
     incomplete = max(rows - max(complete), 0) if has_both else None
-    how = {"mode": "private sums", "data": [], **how}
     return record(study, found, how, max(complete, default=rows), incomplete)
 
 
-def _warnings(clipped: float) -> tuple[str, ...]:
+def _count_errors(study: Study, how: Mapping[str, Any]) -> dict[str, float]:
+    """Return the errors by noise of the numbers of rows of a group; none without noise."""
+    if study.privacy.epsilon is None:
+        return {}
+    return count_errors(study, len(how.get("participants") or ()) or MIN_SITES)
+
+
+def _with_rows(estimate: Estimate, error: float) -> Estimate:
+    """Return an estimate with numbers of rows to the digits that noise leaves."""
+    of_all = error * math.sqrt(max(1, len(estimate.groups)))
+    groups = tuple(group._replace(n=about(group.n, error)) for group in estimate.groups)
+    return estimate._replace(n=about(estimate.n, of_all), groups=groups)
+
+
+def _rows_with_noise(
+    asked: Mapping[str, Item], estimates: Mapping[str, Estimate], errors: Mapping[str, float]
+) -> tuple[int, float]:
+    """Return about how many rows there are, by the count with the least noise, and its error."""
+    counted = [title for title in asked if estimates[title].n > 0] or list(asked)
+    complete = [title for title in counted if asked[title].question != TABLE_ONE] or counted
+    title = min(complete, key=lambda one: errors[one])
+    error = errors[title] * math.sqrt(max(1, len(estimates[title].groups)))
+    return about(estimates[title].n, error), error
+
+
+def _warnings(clipped: float, error: float) -> tuple[str, ...]:
     """Return what to say of values beyond the ranges of the dictionary."""
-    if clipped < 0.5:
+    if clipped < max(0.5, 3 * error):  # fewer may be noise
         return ()
     what = f"{numbers.count(round(clipped), 'value')} beyond the declared range counted as its end"
     return (f"{what}, and the bracket is for that: widen the range, or name codes as missing",)
