@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,8 @@ def test_statistics_of_a_study_have_columns_and_options() -> None:
     assert near == [2.0]  # without the step at 1.8, from which few events lie to the time asked
     assert study.options_of("kaplan-meier") == {}
     assert study.options_of("sensitivity") == {"thresholds": [0.2, 0.5]}
+    assert study.options_of("log-loss") == {"floor": 1e-6}  # as sums have it
+    assert study.options_of("log-loss", True) == {}
     assert len(study.options_of("net-benefit")["thresholds"]) == 19
     assert study.private.ranges == {"risk": (0.0, 1.0), "other": (0.0, 1.0), "time": (0.0, 9.0)}
     assert study.group_names == ("F", "M")
@@ -285,6 +288,7 @@ def test_a_study_with_noise_has_a_delta(folder: Path, tmp_path: Path, gosta_: An
     code, out, _ = gosta_("study", "check", tmp_path / "noisy")
     assert code == 0
     assert "epsilon 4, delta 1e-06 for all of them together" in out
+    assert "rows have no value of auc" in " ".join(out.split())
     assert gosta_("study", "init", tmp_path / "zero", *words, "--delta", 0)[0] == 0
     code, _, err = gosta_("study", "check", tmp_path / "zero")
     assert code == 2
@@ -294,6 +298,26 @@ def test_a_study_with_noise_has_a_delta(folder: Path, tmp_path: Path, gosta_: An
 def test_sums_of_a_study_fit_into_one_release() -> None:
     assert make().layout().size < 131_072
     assert msgspec.to_builtins(make())["privacy"] == {"bins": 40}
+
+
+def test_as_many_bins_are_proposed_as_fit() -> None:
+    answers = Answers(label="died", scores=("risk",))
+    assert propose(answers).privacy.bins == 80
+    assert propose(replace(answers, bins=24)).privacy.bins == 24
+    levels = tuple(map(str, range(9)))
+    groups = {"groups": ("ward", "year"), "classes": {"ward": levels, "year": levels}}
+    many = propose(replace(answers, scores=("risk", "other"), **groups))
+    assert 10 < many.privacy.bins < 80
+
+
+def test_a_risk_of_0_does_not_remove_calibration_in_one_place(folder: Path) -> None:
+    study = make(questions=("calibration",))
+    parts = load(folder)
+    risks = parts[0].columns["risk"].copy()
+    risks[:2] = 0.0, 1.0
+    parts[0] = replace(parts[0], columns={**parts[0].columns, "risk": risks})
+    found = pooled.run(study, parts)["estimates"]
+    assert all(one["value"] is not None for one in found)
 
 
 def test_files_of_results_that_cannot_be_read(tmp_path: Path) -> None:
@@ -343,6 +367,10 @@ def test_from_three_files_to_results_on_the_command_line(
         ),
         (("init", "NEW", "--label", "died", "--score", "a", "--threshold", "x"), "must be numbers"),
         (("init", "NEW", "--label", "died", "--data", "FILE"), "discrimination needs a label"),
+        (
+            ("init", "NEW", "--label", "died", "--score", "a,b", "--bins", "8000"),
+            "gosta study init --bins 5886, or bins = 5886 under [privacy] of study.toml",
+        ),
         (("check", "NEW"), "no such file"),
         (("run", "NEW"), "data is missing"),
         (("collect", "NEW", "net"), "no such file"),

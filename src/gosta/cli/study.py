@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from gosta.cli import options
-from gosta.errors import InputError, shorten
+from gosta.errors import InputError
 from gosta.views import numbers, terminal
 
 if TYPE_CHECKING:
@@ -117,13 +117,11 @@ def init(
 ) -> None:
     """Write the study.toml of a validation study: questions, columns, thresholds, privacy."""
     from contextlib import suppress
-    from dataclasses import replace
 
     from gosta.datasets import load
     from gosta.datasets.doubts import far_values
     from gosta.runtime.files import write_atomically
-    from gosta.studies.definition import STUDY_FILE, check_study, study_text
-    from gosta.studies.proposal import propose
+    from gosta.studies.definition import STUDY_FILE, study_text
 
     path = folder / STUDY_FILE
     if path.exists():
@@ -131,15 +129,8 @@ def init(
     table = None if data is None else load(str(data), **reading.settings())
     for doubt in () if table is None else (*table.doubts, *far_values(table)):
         print(terminal.printable(f"warning: {doubt}"), file=sys.stderr)
-    if not yes and sys.stdin.isatty():
-        questions = replace(questions, **_ask(questions, table))
-    if questions.label is None and questions.time is None:
-        raise InputError(
-            "label is missing: name the column of the outcome (--label died), or those of times "
-            "and events (--time, --event)"
-        )
-    study = propose(questions.answers(), table)
-    check_study(study)
+    is_asked = not yes and sys.stdin.isatty()
+    study = _asked(questions, table) if is_asked else _proposed(questions, table)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(path, study_text(study))
     print(f"{path}: {numbers.count(len(study.items), 'statistic')} for {_list(study)}")
@@ -148,24 +139,32 @@ def init(
     print(f"next: read it, describe each column, then: gosta study check {_quoted(folder)}")
 
 
-def _ask(questions: Questions, table: Data | None) -> dict[str, Any]:
-    """Return the answers to the few questions that no option answers."""
-    if table is not None:
-        print(f"columns: {shorten(list(table.columns), 40)}")
-    asked: dict[str, Any] = {}
-    texts = {
-        "title": "Title of the study",
-        "label": "Column of the outcome (empty: none)",
-        "score": "Column of the score, or two to compare: a,b",
-        "time": "Column of times to an event (empty: none)",
-        "event": "Column of events, 1 or 0 (empty: none)",
-        "group": "Columns of groups, such as sex (empty: none)",
-        "threshold": "Thresholds of risk that decide, such as 0.1,0.2 (empty: proposed)",
-    }
-    for name, text in texts.items():
-        if getattr(questions, name) is None and (answer := input(f"{text}: ").strip()):
-            asked[name] = [answer] if name in ("score", "group", "threshold") else answer
-    return asked
+def _asked(questions: Questions, table: Data | None) -> Study:
+    """Return the study of answers at the terminal, which is asked until nothing is missing."""
+    from gosta.cli.study_questions import ask
+
+    questions.answers()  # an error if an option is wrong, which no answer mends
+    answers: dict[str, str] = {}
+    while True:
+        try:
+            return _proposed(ask(questions, table, answers), table)
+        except InputError as error:
+            print(f"{error}\nonce more: Enter keeps an answer, - removes it")
+
+
+def _proposed(questions: Questions, table: Data | None) -> Study:
+    """Return the study that the answers give, checked."""
+    from gosta.studies.definition import check_study
+    from gosta.studies.proposal import propose
+
+    if questions.label is None and questions.time is None:
+        raise InputError(
+            "label is missing: name the column of the outcome (--label died), or those of times "
+            "and events (--time, --event)"
+        )
+    study = propose(questions.answers(), table)
+    check_study(study)
+    return study
 
 
 def check(folder: StudyFolder, as_json: options.Json = False) -> None:
