@@ -305,8 +305,14 @@ def test_as_many_bins_are_proposed_as_fit() -> None:
     assert propose(answers).privacy.bins == 80
     assert propose(replace(answers, bins=24)).privacy.bins == 24
     levels = tuple(map(str, range(9)))
-    groups = {"groups": ("ward", "year"), "classes": {"ward": levels, "year": levels}}
-    many = propose(replace(answers, scores=("risk", "other"), **groups))
+    many = propose(
+        replace(
+            answers,
+            scores=("risk", "other"),
+            groups=("ward", "year"),
+            classes={"ward": levels, "year": levels},
+        )
+    )
     assert 10 < many.privacy.bins < 80
 
 

@@ -39,7 +39,9 @@ def ask(given: Questions, table: Data | None, answers: dict[str, str]) -> Questi
         is_open = getattr(given, name) is None and (has_time or name not in OF_TIMES)
         if is_open and (answer := _answer(name, text, answers)):
             found[name] = [answer] if name in LISTS else answer
-    columns = {} if table is not None else _ask_of_columns(replace(given, **found), answers)
+    columns: dict[str, Any] = (
+        {} if table is not None else _ask_of_columns(replace(given, **found), answers)
+    )
     if "horizon" in found:
         found["horizon"] = _float("horizon", found["horizon"])
     return replace(given, **found, **columns)
@@ -52,7 +54,7 @@ def _answer(key: str, text: str, answers: dict[str, str]) -> str:
     return answers[key]
 
 
-def _ask_of_columns(asked: Questions, answers: dict[str, str]) -> dict[str, list[str] | None]:
+def _ask_of_columns(asked: Questions, answers: dict[str, str]) -> dict[str, Any]:
     """Return the classes and the ranges of columns, which no file shows."""
     classes, ranges = list(asked.classes or []), list(asked.range_ or [])
     said = {text.rpartition("=")[0] for text in (*classes, *ranges)}
