@@ -227,8 +227,10 @@ def test_what_cannot_be_computed_says_why() -> None:
         MEASURES["calibration-slope"].over(rows_of(risks, np.ones(4)))
     with pytest.raises(NumericalError, match=r"2 rows have one; .*floor=1e-6"):
         exact("calibration-slope", np.array([0.0, 0.4, 1.0, 0.3, 0.6]), np.array([0, 0, 1, 1, 0.0]))
-    with pytest.raises(DataError, match=r"risk must lie .* row 2 has 37; .*--scale risk=0\.01"):
+    with pytest.raises(DataError, match=r"risk must lie .* row 2 has 37; .*--na-values risk:VALUE"):
         exact("brier-score", np.array([0.2, 37.0, 0.4, 0.3]), outcomes)
+    with pytest.raises(DataError, match=r"risk must lie .* row 1 has 20; .*--scale risk=0\.01"):
+        exact("brier-score", np.array([20.0, 37.0, 40.0, 0.3]), outcomes)
     with pytest.raises(InputError, match="groups = 0 must be"):
         exact("calibration-curve", risks, outcomes, groups=0)
     with pytest.raises(InputError, match=r"floor = 0\.7 must be"):

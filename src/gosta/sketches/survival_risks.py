@@ -118,6 +118,8 @@ class SurvivalBrierScore(RiskSums):
         if count < 0.5:
             return undefined()
         _, low, high = product_limits(censored, events)
+        if self.noise == 0 and low[last] <= 0:  # perhaps no row was followed until the horizon
+            return undefined()
         left = sums_after(censored + events)[last - 1]
         squares = totals[self.squares_at : self.squares_at + last]
         ends = []
