@@ -208,7 +208,7 @@ def _release(study: Study) -> list[tuple[str, str]]:
     layout, privacy = study.layout(), study.privacy
     told = layout.describe()
     only_here = dict.fromkeys(item.statistic for item in study.items if item not in study.summed)
-    cost = "no noise; each site's policy hides small counts"
+    cost = "no noise: all members know the exact totals"
     effect = effect_of_noise(study)  # an error if a delta is needed
     if privacy.epsilon is not None:
         delta = f", delta {privacy.delta:g}" if privacy.delta else ""

@@ -94,7 +94,9 @@ def privacy(results: Mapping[str, Any]) -> Section:
         text = (
             "No noise was added. The value over the rows lies for certain within the bracket of "
             "each value, which holds what is not known of rows in the same bin; where none is "
-            "shown, it is as narrow as the digits. Each site's policy hides counts of few rows."
+            "shown, it is as narrow as the digits. Counts of few rows "
+            "are left out, as each site's policy asks, but differences of numbers that are shown "
+            "can tell them."
         )
     blocks.append(Text(text))
     facts = {

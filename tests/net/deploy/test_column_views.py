@@ -215,3 +215,35 @@ def test_mistakes_in_a_dictionary(run: Any, tmp_path: Path, text: str, message: 
     code, _, err = run("network", "init", tmp_path / "net", "--private", *given)
     assert (code, err.count("\n")) == (2, 1)
     assert message in err
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ((), "ok"),
+        (("--value", "died:yes=no,no=yes"), "warning"),
+        (("--value", "event:1=0,0=1"), "warning"),
+        (("--scale", "days=0.0329"), "warning"),  # a site that counts months
+    ],
+)
+def test_outcomes_that_contradict_times_and_events_are_found(
+    run: Any, tmp_path: Path, options: tuple[str, ...], level: str
+) -> None:
+    rng = np.random.default_rng(4)
+    days = rng.integers(1, 900, 80)
+    events = (days < 700) & (rng.random(80) < 0.7)
+    rows = [
+        f"{rng.random():.3f},{'yes' if event and day < 365 else 'no'},{day},{int(event)}"
+        for day, event in zip(days.tolist(), events.tolist(), strict=True)
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join(["risk,died,days,event", *rows, ""]))
+    asked = ("--label", "died", "--score", "risk", "--time", "days", "--event", "event")
+    given = ("--range", "days=0:900", "--times", "365", "--horizon", "365", "--yes")
+    study, net = str(tmp_path / "study"), str(tmp_path / "net")
+    run("study", "init", study, *asked, *given)
+    run("network", "init", net, "--study", study, "--enrol")
+    file = str(tmp_path / "rows.csv")
+    shown = run("check", f"{net}/invitation.json", "--data", file, "--json", *options)
+    found = {one["check"]: one for one in map(json.loads, shown[1].splitlines())}
+    assert found["outcome"]["level"] == level
+    assert found["outcome"]["text"].startswith("died and event before 365 contradict each other in")

@@ -167,6 +167,48 @@ def _check_columns(
     for name, one in declared.items():
         if one.levels and name in data.columns:
             yield _check_levels(data, name, one.levels, name == task.label)
+    if task.private and task.label and task.classes:
+        yield from _check_outcome(task, data, policy)
+
+
+def _check_outcome(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
+    """Check that the outcome is that of an event before the horizon, where there are both."""
+    named = (
+        dict(zip(sketch.roles, (axis.column for axis in sketch.axes), strict=False))
+        for sketch in layout_of(task).sketches
+    )
+    roles = next((one for one in named if {"time", "event"} <= one.keys()), None)
+    horizon = _horizon(task)
+    if roles is None or horizon is None:
+        return
+    try:
+        table = data.select(label=task.label, drop_missing=True)
+        table = dataclasses.replace(table, declared_classes=task.classes, is_partial=True)
+        outcome = table.class_codes()[0] == len(task.classes) - 1
+        times, events = table.to_floats([roles["time"], roles["event"]]).T
+    except GostaError:
+        return  # other findings say why
+    has_event = events > 0
+    contradicts = np.where(
+        outcome, (times > horizon) | (events == 0), has_event & (times < horizon)
+    )
+    count = int(np.count_nonzero(contradicts & ~np.isnan(times + events)))
+    share = _share(count, len(data), policy)
+    text = f"{task.label} and {roles['event']} before {horizon:g} contradict each other in {share}"
+    if count == 0:
+        yield Finding.ok("outcome", f"{text} of the rows")
+        return
+    hint = f"is {roles['time']} in the study's unit, and are both coded as the study says?"
+    first = f"first in row {int(np.argmax(contradicts)) + 1}"
+    yield Finding.warning("outcome", f"{text} of the rows", hint, first)
+
+
+def _horizon(task: Task) -> float | None:
+    """Return the horizon that the statistics of times have in common; None: there is none."""
+    given = [task.options.get("horizon")]
+    given += [own.get("horizon") for own in task.options.values() if isinstance(own, dict)]
+    found = {float(one) for one in given if isinstance(one, int | float)}
+    return found.pop() if len(found) == 1 else None
 
 
 def _declared(task: Task) -> dict[str, Declared]:
