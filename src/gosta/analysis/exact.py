@@ -15,9 +15,10 @@ from gosta.analysis.computation import LEVEL, compute
 from gosta.datasets.data import Data
 from gosta.errors import InputError, NumericalError
 from gosta.measures import MEASURES, Measure
+from gosta.measures.definition import NO_VALUE
 from gosta.runtime.arrays import Floats
 from gosta.sketches.comparison import compare
-from gosta.sketches.estimates import NO_VALUE, estimate_of
+from gosta.sketches.estimates import estimate_of
 from gosta.sketches.layout_builder import Bins
 from gosta.statistics.definition import (
     Normalisation,

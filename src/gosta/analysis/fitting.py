@@ -14,6 +14,7 @@ from gosta.datasets.data import DROP_HINT, Data
 from gosta.datasets.roles import Roles, guess_roles
 from gosta.errors import GostaError
 from gosta.measures import MEASURES
+from gosta.measures.definition import definition_of
 from gosta.statistics import STATISTICS
 from gosta.statistics.assumptions import likely_positive
 
@@ -83,7 +84,7 @@ def fitting(data: Data) -> list[Fit]:
     roles = roles_of(data)
     fits = []
     for name in [*STATISTICS, *MEASURES]:
-        statistic: Any = STATISTICS.get(name) or MEASURES[name]
+        statistic: Any = definition_of(name)
         if statistic.encode.__module__.startswith("gosta."):
             fits.append(_fit(data, name, statistic, roles))
     return sorted(fits, key=lambda fit: bool(fit.reason))

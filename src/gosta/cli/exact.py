@@ -139,6 +139,7 @@ def _show_sums(
 ) -> None:
     """Print values from sums, beside the values over the rows themselves."""
     from gosta.analysis.computation import LEVEL
+    from gosta.measures.definition import NO_VALUE
     from gosta.sketches.comparison import compare
     from gosta.sketches.estimates import estimates_of
     from gosta.statistics import assumptions
@@ -148,8 +149,7 @@ def _show_sums(
     names = {part.sketch.name for part in compared.layout.parts if part.has_label}
     assumed, warnings = assumptions.of_classes(data, names, given)
     if not any(result.has_value for result in compared.results):
-        why = "there are too few rows, or all are in one class"
-        raise DataError(f"{statistics} of {data.name} is not defined: {why}")
+        raise DataError(f"{statistics} of {data.name} is not defined: {NO_VALUE}")
     if as_json:
         for record in compared.records():
             print(json.dumps({**record, "assumed": assumed, "warnings": warnings}))

@@ -17,7 +17,14 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import InputError
 from gosta.runtime.arrays import Floats
-from gosta.statistics.definition import STATISTICS, Encoded, Encoder, Options, encode_complete_rows
+from gosta.statistics.definition import (
+    STATISTICS,
+    Encoded,
+    Encoder,
+    Options,
+    Statistic,
+    encode_complete_rows,
+)
 from gosta.statistics.names import SUMMARIES
 
 
@@ -78,6 +85,12 @@ class Measure:
 
 
 MEASURES: dict[str, Measure] = {}
+NO_VALUE = "there are too few rows, or all are in one class"  # why a value is not defined
+
+
+def definition_of(name: str) -> Statistic | Measure:
+    """Return the pairwise statistic or the measure of a name."""
+    return STATISTICS.get(name) or MEASURES[name]
 
 
 def measure(

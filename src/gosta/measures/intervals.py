@@ -11,15 +11,14 @@ from contextlib import suppress
 import numpy as np
 
 from gosta.errors import NumericalError
-from gosta.measures.definition import Measure, Measured
+from gosta.measures.definition import NO_VALUE, Measure, Measured
 from gosta.runtime.arrays import Floats
 from gosta.statistics.definition import Options
 from gosta.statistics.estimate import Estimate
-from gosta.statistics.intervals import Spread, interval_ends, wilson_ends
+from gosta.statistics.intervals import ends_by_errors
 
 DRAWS = 1000  # of the bootstrap
 SEED = 2016  # of the draws, so that the same rows give the same interval everywhere
-NO_VALUE = "there are too few rows, or all are in one class"
 
 
 def standard_errors(influence: Floats, weights: Floats) -> Floats:
@@ -99,11 +98,7 @@ def ends(
     if errors is None:
         assert found.influence is not None
         errors = standard_errors(found.influence, counted)
-    if measure.scale == "share":
-        low, high = wilson_ends(found.value, trials, level)
-    else:
-        spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
-        low, high = interval_ends(measure.scale, measure.bounds, found.value, spread, level)
+    low, high = ends_by_errors(measure.scale, measure.bounds, found.value, errors, trials, level)
     return low, high, errors
 
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gosta.measures.definition import MEASURES, Measure
+from gosta.measures.definition import Measure, definition_of
 from gosta.sketches.results import StratumResult
-from gosta.statistics.definition import STATISTICS, Statistic
+from gosta.statistics.definition import Statistic
 from gosta.statistics.estimate import Estimate
 from gosta.statistics.heterogeneity import of_groups
 
-NO_VALUE = "there are too few rows, or all are in one class"
 HIDDEN = "too few rows, too much noise, or all rows in one class"
 
 
@@ -75,8 +74,7 @@ def estimate_of(result: StratumResult, level: float | None) -> Estimate:
 
 
 def _definition(result: StratumResult) -> Statistic | Measure:
-    name = result.statistic.partition(":")[0]
-    return STATISTICS.get(name) or MEASURES[name]
+    return definition_of(result.statistic.partition(":")[0])
 
 
 def _group(stratum: StratumResult, level: float | None) -> Estimate:

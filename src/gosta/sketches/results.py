@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gosta.measures.definition import MEASURES, Measure
+from gosta.measures.definition import MEASURES, Measure, definition_of
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Result, Sketch, in_order
-from gosta.statistics.definition import STATISTICS, Statistic
+from gosta.statistics.definition import Statistic
 from gosta.statistics.distributions import difference_p
-from gosta.statistics.intervals import Spread, interval_ends, wilson_ends
+from gosta.statistics.intervals import Spread, ends_by_errors, interval_ends
 from gosta.views import numbers
 
 # Totals are converted to floats and multiplied a few times: far less than this is lost.
@@ -128,7 +128,7 @@ def stratum_result(
         at=() if result.at is None else tuple(result.at.tolist()),
         intervals=intervals,
         standard_errors=all_errors,
-        p_values=_p_values(_definition(sketch), values, all_errors or (error,)),
+        p_values=_p_values(definition_of(sketch.name), values, all_errors or (error,)),
     )
 
 
@@ -136,10 +136,6 @@ def p_text(result: StratumResult, place: int = 0) -> str:
     """Return the p-value of one of a result's values, to be shown after its interval."""
     p = result.p_values[place] if result.p_values else None
     return "" if p is None else f", p = {numbers.p_value(p)}"
-
-
-def _definition(sketch: Sketch) -> Statistic | Measure:
-    return STATISTICS.get(sketch.name) or MEASURES[sketch.name]
 
 
 def _p_values(definition: Statistic | Measure, values: Floats, errors: Values) -> Values:
@@ -160,17 +156,16 @@ def _intervals(
         return (), ()
     errors, trials = found
     errors = np.sqrt(errors**2 + noise_errors**2)
-    measure = MEASURES[sketch.name]
-    if measure.scale == "share":
+    scale = MEASURES[sketch.name].scale
+    if scale == "share":
         if sketch.noise > 0:  # as of so many rows as would give this error
             least = np.clip(errors, 1e-150, 0.5)  # also a share of 0 or 1 has this error
             near = np.clip(values, least, 1 - least)
             trials = np.minimum(trials, near * (1 - near) / least**2)
-        low, high = wilson_ends(values, np.maximum(trials, 1.0), level)
-    else:
-        scale = measure.scale if sketch.noise == 0 else "plain"
-        spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
-        low, high = interval_ends(scale, sketch.bounds, values, spread, level)
+        trials = np.maximum(trials, 1.0)
+    elif sketch.noise > 0:
+        scale = "plain"
+    low, high = ends_by_errors(scale, sketch.bounds, values, errors, trials, level)
     return tuple(zip(known(low), known(high), strict=True)), known(errors)
 
 
@@ -190,7 +185,7 @@ def _interval(
     if level is None:
         return error, None
     # Noise is symmetric on the scale of the value.
-    scale = _definition(sketch).scale if sketch.noise == 0 else "plain"
+    scale = definition_of(sketch.name).scale if sketch.noise == 0 else "plain"
     ends = interval_ends(scale, sketch.bounds, sketch.centre(totals, value), spread, level)
     return error, (float(ends[0][0]), float(ends[1][0])) if np.isfinite(ends).all() else None
 

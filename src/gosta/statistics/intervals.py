@@ -145,6 +145,24 @@ def interval_ends(
     return low, high
 
 
+def ends_by_errors(
+    scale: str,
+    bounds: tuple[float, float],
+    values: Floats,
+    errors: Floats,
+    trials: Floats,
+    level: float,
+) -> tuple[Floats, Floats]:
+    """Return the ends of intervals of values with these errors, resting on so many rows each.
+
+    On the scale "share" they are Wilson's, which take the rows only.
+    """
+    if scale == "share":
+        return wilson_ends(values, trials, level)
+    spread = Spread(errors, np.maximum(trials - 1, 1.0), trials)
+    return interval_ends(scale, bounds, values, spread, level)
+
+
 def _ends_on(
     scale: Scale, value: Floats, error: Floats, down: Floats, up: Floats
 ) -> tuple[Floats, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 from gosta.net.config import MIN_SITES
 from gosta.private.accounting import MAX_EPSILON
 from gosta.private.noise import choose_noise
+from gosta.sketches.layout import Layout
 from gosta.studies.definition import Study
 
 # Of these, the first that a study has tells how many rows it needs; others are alike.
@@ -45,7 +46,15 @@ class Effect(NamedTuple):
 def count_errors(study: Study, participants: int) -> dict[str, float]:
     """Return the errors by noise of the number of rows of a group, by statistic."""
     layout = study.layout()
-    deviation = math.sqrt(choose_noise(study.privacy, layout, participants).variance)
+    return _count_errors(layout, _deviation(study, layout, participants))
+
+
+def _deviation(study: Study, layout: Layout, participants: int) -> float:
+    """Return the standard deviation of the noise in each number."""
+    return math.sqrt(choose_noise(study.privacy, layout, participants).variance)
+
+
+def _count_errors(layout: Layout, deviation: float) -> dict[str, float]:
     sketches = {part.title: part.sketch for part in layout.final.parts}
     return {
         title: deviation * math.sqrt(sketch.count(np.ones(sketch.size)))
@@ -62,12 +71,12 @@ def effect_of_noise(study: Study) -> Effect | None:
     """
     if study.privacy.epsilon is None:
         return None
-    errors = count_errors(study, MIN_SITES)
+    layout = study.layout()
+    deviation = _deviation(study, layout, MIN_SITES)
+    errors = _count_errors(layout, deviation)
     items = [item for name in TELLING for item in study.summed if item.statistic == name]
     item = (items or study.summed)[0]
     error = errors[item.title] / math.sqrt(3)
-    layout = study.layout()
-    deviation = math.sqrt(choose_noise(study.privacy, layout, MIN_SITES).variance)
     groups = max(1, len(layout.final.strata))
     return Effect(item.statistic, deviation, error / MOST_ERROR, error / GOOD_ERROR, groups)
 

@@ -25,7 +25,8 @@ def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
     kept = complete_rows(study, data)
     if not kept.any():
         raise DataError(f"{data.name} has no row with a value in all of {', '.join(study.roles)}")
-    found = [(item, _estimate(study, item, data, kept)) for item in study.items]
+    codes = group_codes(study, data)
+    found = [(item, _estimate(study, item, data, kept, codes)) for item in study.items]
     how = {"mode": "one place", "data": [part.name for part in parts], "sites": len(parts)}
     rows = int(kept.sum())
     return record(study, found, how, rows, len(data) - rows)
@@ -66,9 +67,8 @@ def group_codes(study: Study, data: Data) -> Floats:
     return codes
 
 
-def _estimate(study: Study, item: Item, data: Data, kept: Booleans) -> Estimate:
+def _estimate(study: Study, item: Item, data: Data, kept: Booleans, codes: Floats) -> Estimate:
     """Return a statistic of a study over all rows and by group; without a value, the reason."""
-    codes = group_codes(study, data)
     rows = kept if item.question != TABLE_ONE else ~np.isnan(codes)  # as private sums count them
     names = np.array(study.group_names)
     by = names[codes[rows].astype(np.int64)] if study.study.groups else None
