@@ -12,7 +12,8 @@ import socket
 FIRST = 10_000
 BLOCK = 40
 BLOCKS = 500
-FIRST_LOCK = 30_000
+PAGES = 1000
+FIRST_LOCK = 32_000
 _locks: list[socket.socket] = []
 
 
@@ -23,14 +24,19 @@ def _close() -> None:
 
 
 def free(count: int = BLOCK) -> int:
-    """Return the first of `count` free ports in a row; no other process of tests is given them."""
+    """Return the first of `count` free ports in a row; no other process of tests is given them,
+    nor those 1,000 above, where enrolled sites have their status pages.
+    """
     rng, wanted = random.Random(os.urandom(8)), -(-count // BLOCK)
     while True:
         block = rng.randrange(BLOCKS - wanted + 1)
-        locks = [_bind(FIRST_LOCK + k) for k in range(block, block + wanted)]
+        pages = block + PAGES // BLOCK
+        taken = {*range(block, block + wanted), *range(pages, pages + wanted)}
+        locks = [_bind(FIRST_LOCK + k) for k in sorted(taken)]
         _locks.extend(lock for lock in locks if lock is not None)
         first = FIRST + BLOCK * block
-        if None not in locks and all(map(_is_free, range(first, first + count))):
+        ports = range(first, first + count)
+        if None not in locks and all(_is_free(one) and _is_free(one + PAGES) for one in ports):
             return first
 
 

@@ -67,6 +67,7 @@ def make_command(function: Callable[..., None]) -> Callable[..., None]:
         finally:
             # Commands ignore the signal while they save what an interruption left.
             signal.signal(signal.SIGINT, handler)
+            interrupts.forget()
 
     plain: list[inspect.Parameter] = []
     for name, parameter in parameters.items():

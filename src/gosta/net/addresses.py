@@ -21,6 +21,10 @@ OUTBOUND = "outbound"  # instead of a host: the node only dials out
 ALL_INTERFACES = ("0.0.0.0", "::")  # hosts where one can listen, and which nobody can dial
 FIRST_PORT = 7400  # of the nodes of a network, by default
 MIN_UNPRIVILEGED_PORT = 1024  # smaller ones are for root
+# from the port of an enrolled site, beside which other sites on its machine may have theirs, to
+# that of its status page
+ENROLLED_OFFSET = 1000
+MAX_PORT = 65535
 PRIVILEGED_OFFSET = 7000  # the status page of a node at port 443 is at port 7443
 NAME_RULE = "at most 63 letters a-z, digits, '-' and '_', a letter or digit first and last"
 
@@ -264,9 +268,10 @@ def reachable_at(address: Address) -> str:
     return "" if address.host == OUTBOUND else str(address)
 
 
-def page_address(port: int) -> Address:
+def page_address(port: int, offset: int = 1) -> Address:
     """Return the address of the status page of a node with this port: on loopback."""
-    return Address("127.0.0.1", port + (1 if port >= MIN_UNPRIVILEGED_PORT else PRIVILEGED_OFFSET))
+    shift = offset if port >= MIN_UNPRIVILEGED_PORT else PRIVILEGED_OFFSET
+    return Address("127.0.0.1", port + (shift if port + shift <= MAX_PORT else -shift))
 
 
 def machine_of(host: str) -> str:

@@ -39,6 +39,16 @@ def raise_from_now_on() -> Any:
     return signal.SIG_DFL
 
 
+def forget() -> None:
+    """Let the process end with its own exit code after a Ctrl-C that was handled.
+
+    Python notes each KeyboardInterrupt that leaves a text run by `exec`, as dataclasses and named
+    tuples are made by, and at its end kills itself by the signal, also if somebody caught it.
+    Running another text takes the note back.
+    """
+    exec("")
+
+
 @contextlib.contextmanager
 def deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Defer Ctrl-C within a block; yield a function that says whether it was pressed.

@@ -62,7 +62,7 @@ class Enrolment:
         return self.run("network", "init", self.net, *INIT, *arguments)
 
     def request(self, name: str, *arguments: object) -> str:
-        place = f"127.0.0.1:{self.port + 2 * SITES.index(name)}"
+        place = f"127.0.0.1:{self.port + SITES.index(name)}"
         data = write_rows(self.root / f"{name}.csv", 20 + SITES.index(name))
         received = shutil.copy(self.net / "invitation.json", self.root / f"{name}-invitation.json")
         return self.run(

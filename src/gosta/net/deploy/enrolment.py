@@ -112,7 +112,9 @@ def request(
     task, data = invitation.network, brought.data
     if brought.drop_missing:
         task = replace(task, drop_missing=True)
-    node = replace(node_settings(name, place, listen=listen or ""), **brought.reading)
+    offset = addresses.ENROLLED_OFFSET
+    node = node_settings(name, place, listen=listen or "", page_offset=offset)
+    node = replace(node, **brought.reading)
     if data is not None:
         node = replace(node, data=str(data.resolve()))
     with new_folder(folder, 0o700) as draft:

@@ -103,12 +103,16 @@ def read_list(path: Path) -> SignedList | None:
 
 
 def node_settings(
-    name: str, place: Address, exchanges_per_second: float = 10.0, listen: str = ""
+    name: str,
+    place: Address,
+    exchanges_per_second: float = 10.0,
+    listen: str = "",
+    page_offset: int = 1,
 ) -> NodeSettings:
     """Return the settings of a node that neighbours reach at a place, unless that is "outbound".
 
     It listens on all interfaces, or on loopback if it is reached there, unless another address is
-    given.
+    given. The port of its status page is that many above its own.
     """
     if not 0 < exchanges_per_second < math.inf:
         raise InputError(
@@ -116,7 +120,8 @@ def node_settings(
         )
     reached = addresses.reachable_at(place)
     listen = (listen or str(addresses.everywhere(*place))) if reached else ""
-    page = addresses.page_address(addresses.parse(listen).port if listen else place.port)
+    port = addresses.parse(listen).port if listen else place.port
+    page = addresses.page_address(port, page_offset)
     advertise = "" if listen == reached else reached
     return NodeSettings(
         name, listen, str(page), advertise, exchanges_per_second=exchanges_per_second
