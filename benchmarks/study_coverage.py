@@ -162,6 +162,10 @@ FLAT = "The uncertainty p(1 - p) is flat at a prevalence of about a half: no del
 LITTLE_CENSORED, MUCH_CENSORED = times_to_events(0.2), times_to_events(0.6)
 TWO_TIMES: Options = {"columns": ["time", "event", "early", "risk"]}
 TIME_BINS: Options = {"bins": 64, "ranges": {"time": (0.0, 6.0)}}
+TWO_TIMES_BINS: Options = {
+    "bins": 64,
+    "ranges": {"time": (0.0, 6.0), "early": (0.0, 1.0), "risk": (0.0, 1.0)},
+}
 OF_TIMES: Mapping[str, Options] = {
     "uno-concordance": {"horizon": 2.0},
     "time-dependent-auc": {"times": (0.5, 1.5)},
@@ -232,7 +236,7 @@ CASES = [
     *(
         Case(
             "integrated-brier-score",
-            population._replace(arguments=TWO_TIMES, sums={}),
+            population._replace(arguments=TWO_TIMES, sums=TWO_TIMES_BINS),
             {"times": (HORIZON / 2, HORIZON)},
         )
         for population in (LITTLE_CENSORED, MUCH_CENSORED)

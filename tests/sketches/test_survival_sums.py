@@ -13,7 +13,7 @@ from gosta.runtime.arrays import Floats
 from gosta.sketches import Bins, Layout, StratumResult, make_layout
 from gosta.sketches.layout import BITS
 
-RANGES = {"time": (0.0, 1000.0), "score": (0.0, 1.0)}
+RANGES = {"time": (0.0, 1000.0)} | dict.fromkeys(["score", "second", "third"], (0.0, 1.0))
 OPTIONS: dict[str, dict[str, Any]] = {
     "kaplan-meier": {"times": [200, 365, 700]},
     "numbers-at-risk": {"times": [200, 365, 700]},
@@ -23,7 +23,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "survival-brier-score": {"horizon": 365},
     "survival-calibration": {"horizon": 365, "cuts": [0.3, 0.6]},
     "survival-observed-expected-ratio": {"horizon": 365},
+    "integrated-brier-score": {"times": [200, 365, 700]},
 }
+COLUMNS = {"integrated-brier-score": ["time", "event", "score", "second", "third"]}
 Rows = dict[str, Floats]
 
 
@@ -36,11 +38,18 @@ def rows(seed: int, n: int | None = None) -> Rows:
     censored = np.minimum(rng.exponential(rng.choice([300, 1000, 1e5]), n), 900 + 300 * (seed % 2))
     risk = np.round(1 - np.exp(-np.exp(0.7 * normal - 0.4)), int(rng.integers(1, 4)))
     ends = np.ceil(np.minimum(time, censored) / unit) * unit
-    return {"time": ends, "event": (time <= censored).astype(float), "score": risk}
+    later = {"second": np.sqrt(risk), "third": np.cbrt(risk)}
+    return {"time": ends, "event": (time <= censored).astype(float), "score": risk, **later}
 
 
 def layout_of(name: str, bins: int = 32, **settings: Any) -> Layout:
-    return make_layout(name, Bins(bins, RANGES, **settings), score="score", options=OPTIONS[name])
+    roles: dict[str, Any] = {"columns": COLUMNS.get(name, ()), "score": "score"}
+    return make_layout(name, Bins(bins, RANGES, **settings), options=OPTIONS[name], **roles)
+
+
+def over_rows(data: Rows, name: str, **settings: Any) -> Any:
+    roles = {"columns": COLUMNS[name]} if name in COLUMNS else {"score": "score"}
+    return gosta.exact(data, name, options=OPTIONS[name], **roles, **settings)
 
 
 def from_sums(layout: Layout, data: Rows, **settings: Any) -> StratumResult:
@@ -57,7 +66,7 @@ def test_the_value_is_in_the_bracket_of_200_tables(name: str) -> None:
         result = from_sums(layout, data, min_cell=min_cell)
         if not result.has_value or len(result.value) < len(OPTIONS[name].get("cuts", ())) + 1:
             continue  # few rows of a kind, or groups that were merged
-        exact = np.atleast_1d(np.array(gosta.exact(data, name, options=OPTIONS[name]), dtype=float))
+        exact = np.atleast_1d(np.array(over_rows(data, name), dtype=float))
         low, value, high = (
             np.array(part, dtype=float) for part in (result.low, result.value, result.high)
         )
@@ -73,7 +82,7 @@ def test_the_value_is_in_the_bracket_of_200_tables(name: str) -> None:
 def test_intervals_are_about_those_of_rows_in_one_place(name: str) -> None:
     data = rows(5, 1500)
     result = from_sums(layout_of(name, 64), data, level=0.95)
-    exact: Any = gosta.exact(data, name, interval=0.95, options=OPTIONS[name])
+    exact = over_rows(data, name, interval=0.95)
     ends = np.array(result.intervals or [result.interval], dtype=float).T
     wanted = np.array([np.atleast_1d(exact.low), np.atleast_1d(exact.high)])
     widths = wanted[1] - wanted[0]
@@ -135,3 +144,22 @@ def test_what_cannot_be_is_said() -> None:
         )
     with pytest.raises(gosta.InputError, match="horizon is missing"):
         make_layout("survival-brier-score", Bins(8, RANGES), score="score")
+
+
+def test_the_integrated_brier_score_is_the_mean_over_time_of_those_at_horizons() -> None:
+    data = rows(5, 1500)
+    edges: dict[str, Any] = {"edges": {"time": [float(time) for time in (100, 200, 365, 500, 700, 850)]}}
+    parts = []
+    for horizon, risk in zip((200, 365, 700), ("score", "second", "third"), strict=True):
+        layout = make_layout(
+            "survival-brier-score",
+            Bins(1, RANGES, **edges),
+            columns=["time", "event", risk],
+            options={"horizon": horizon},
+        )
+        parts.append(from_sums(layout, data))
+    whole = from_sums(layout_of("integrated-brier-score", 1, **edges), data)
+    shares = np.array([165, 500, 335]) / 1000
+    for end in ("value", "low", "high"):
+        wanted = shares @ np.array([getattr(part, end)[0] for part in parts])
+        assert getattr(whole, end)[0] == pytest.approx(wanted, rel=1e-6)

@@ -39,7 +39,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "survival-brier-score": {"horizon": 2.5},
     "survival-calibration": {"horizon": 2.5},
     "survival-observed-expected-ratio": {"horizon": 2.5},
+    "integrated-brier-score": {"times": "1.5,2.5"},
 }
+# Columns of statistics that take more than one of each role, or any.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    name: ("first", "second") for name, made in SKETCHES.items() if not made.roles
+}
+COLUMNS["integrated-brier-score"] = ("time", "event", "score", "second")
 # Those whose scores are predicted risks.
 RISKS = {name for name, made in SKETCHES.items() if "risk" in made.encode.__name__}
 SCORES = ("first", "second", "score")  # columns that can be predicted risks
@@ -65,8 +71,7 @@ class Case(NamedTuple):
         }
         changes |= self.changes
         options, columns = changes.pop("options"), changes.pop("columns")
-        if not columns and self.statistics in SKETCHES and not SKETCHES[self.statistics].roles:
-            columns = ("first", "second")
+        columns = columns or COLUMNS.get(self.statistics, ())
         ranges = RISK_RANGES if self.statistics in RISKS else RANGES
         settings = Bins(changes.pop("bins"), ranges, **changes)
         return make_layout(

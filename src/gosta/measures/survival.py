@@ -136,7 +136,7 @@ def survival_brier_score(
     """Mean squared error of the predicted risk of an event before the `horizon`; of several columns
     of risks, before each of `times`.
     """
-    shown = times_of_risks(x, horizon, times)
+    shown = times_of_risks(x.shape[1] - 2, horizon, times)
     values, influence = _brier_scores(x, weights, shown)
     return Measured(values, influence, before(shown), shown)
 
@@ -146,17 +146,22 @@ def integrated_brier_score(x: Floats, weights: Floats, times: Any = None) -> Mea
     """Mean of the Brier score over time, from columns of predicted risks of an event before each of
     `times`: their trapezoids, divided by the time from the first to the last.
     """
-    shown = times_of_risks(x, None, times)
-    if len(shown) < 2:
+    shown = times_of_risks(x.shape[1] - 2, None, times)
+    values, influence = _brier_scores(x, weights, shown)
+    shares = trapezoid_shares(shown)
+    return Measured(np.array([values @ shares]), (influence @ shares)[:, None])
+
+
+def trapezoid_shares(times: Floats) -> Floats:
+    """Return how much a value at each time counts for the mean over time."""
+    if len(times) < 2:
         raise InputError(
-            f"times = {times!r}: needs two columns of risks or more",
+            f"times = {times[0]:g}: needs two columns of risks or more",
             remedy="take survival-brier-score for one",
         )
-    values, influence = _brier_scores(x, weights, shown)
-    widths = np.diff(shown)
-    shares = np.append(widths, 0.0) + np.append(0.0, widths)
-    shares = shares / (2 * (shown[-1] - shown[0]))
-    return Measured(np.array([values @ shares]), (influence @ shares)[:, None])
+    widths = np.diff(times)
+    sums = np.append(widths, 0.0) + np.append(0.0, widths)
+    return np.asarray(sums / (2 * (times[-1] - times[0])))
 
 
 def _brier_scores(x: Floats, weights: Floats, times: Floats) -> tuple[Floats, Floats]:
@@ -288,9 +293,8 @@ def horizon_of(horizon: float | None) -> float:
     return float(found[0])
 
 
-def times_of_risks(x: Floats, horizon: float | None, times: Any) -> Floats:
+def times_of_risks(columns: int, horizon: float | None, times: Any) -> Floats:
     """Return the time for which each column of risks is: the horizon of one, or as many times."""
-    columns = x.shape[1] - 2
     if times is None or (columns == 1 and horizon is not None):
         found = np.array([horizon_of(horizon)])
     else:

@@ -129,6 +129,7 @@ class Sketch(ABC):
     # Sketches with the same word here (and axes, options) share their sums.
     sums: ClassVar[str] = ""
     roles: ClassVar[tuple[str, ...]] = ()  # of the columns that it takes; none: any number
+    repeats_role: ClassVar[bool] = False  # whether there can be more columns of the last role
     has_classes: ClassVar[bool] = False  # whether a label is needed
     # Whether the value depends on values, not on their order only.
     needs_range: ClassVar[bool] = False
@@ -171,6 +172,12 @@ class Sketch(ABC):
     def fixed_options(cls, options: dict[str, Any], data: Data | None) -> dict[str, Any]:
         """Return options of `encode` that do not depend on rows; an error if rows are needed."""
         return options
+
+    @classmethod
+    def roles_of(cls, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the role of each column."""
+        more = len(names) - len(cls.roles) if cls.repeats_role else 0
+        return (*cls.roles, *cls.roles[-1:] * more) or tuple(names)
 
     @classmethod
     def cuts(cls, options: Options) -> Mapping[str, Floats]:
@@ -307,7 +314,6 @@ WITHOUT_SKETCH: Mapping[str, str] = {
     "hodges-lehmann-shift": "use auc",
     "ranks": "use quantiles, among which a site finds its own rows",
     "winsorised-mean": "use quantiles",
-    "integrated-brier-score": "use survival-brier-score with a horizon",
 }
 
 

@@ -71,6 +71,11 @@ class _Request(NamedTuple):
     has_label: bool
     ranges: dict[str, tuple[float, float]]
 
+    @property
+    def by_role(self) -> list[tuple[str, str]]:
+        """Return each name and its role."""
+        return list(zip(self.names, self.sketch_class.roles_of(self.names), strict=True))
+
 
 def make_layout(
     statistics: str,
@@ -183,7 +188,7 @@ def _request(
             None if x is None else x[:, k],
         )
         for k, (name, role) in enumerate(
-            zip(axis_names, sketch_class.roles or axis_names, strict=True)
+            zip(axis_names, sketch_class.roles_of(axis_names), strict=True)
         )
     }
     if has_label and len(classes) > 2 and encode_options.get("positive", "") is None:
@@ -228,6 +233,7 @@ def _declared_columns(
             raise InputError("score is missing: name the column of scores (--score)")
         return tuple(declared.get(role, role) for role in roles)
     known = {role: declared[role] for role in ("time", "event") if role in declared}
+    roles = sketch_class.roles_of(tuple(dict.fromkeys([*known.values(), *chosen])))
     names = chosen if len(chosen) == len(roles) else fill_roles(roles, known, chosen)
     if names is None:
         raise InputError(
@@ -326,7 +332,7 @@ def _cuts(requests: Sequence[_Request]) -> dict[str, set[float]]:
     cuts: dict[str, set[float]] = {}
     for request in requests:
         by_role = request.sketch_class.cuts(request.options)
-        for name, role in zip(request.names, request.sketch_class.roles, strict=False):
+        for name, role in request.by_role:
             cuts.setdefault(name, set()).update(map(float, by_role.get(role, ())))
     return cuts
 
@@ -346,10 +352,9 @@ def _final(
     """Return the layout whose sums give the statistics."""
     parts, cuts = [], _cuts(requests)
     for request in requests:
-        roles = request.sketch_class.roles or request.names
         axes = [
             _axis(request, name, role, settings, found_edges, cuts.get(name, ()))
-            for name, role in zip(request.names, roles, strict=True)
+            for name, role in request.by_role
         ]
         sketch = request.sketch_class(axes, request.classes, request.options)
         parts.append(
@@ -364,9 +369,7 @@ def _axes_to_find(
     """Return the sums of the first round: a histogram of each column that has no declared edges."""
     parts: dict[str, Part] = {}
     for request, part in zip(requests, final.parts, strict=True):
-        for k, (name, role) in enumerate(
-            zip(request.names, request.sketch_class.roles or request.names, strict=True)
-        ):
+        for k, (name, role) in enumerate(request.by_role):
             low, high = request.ranges[name]
             if (
                 request.sketch_class.finds_edges

@@ -79,26 +79,27 @@ class PlacedCounts(Counts):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return 2, self.axes[0].bins, self.axes[2].bins
+        return 2, self.axes[0].bins, self.axes[-1].bins
 
     def cells(self, x: Floats) -> Integers:
         _, time_bins, cells = self.shape
         return (x[:, 1].astype(np.int64) * time_bins + self.axes[0].positions(x[:, 0])) * (
             cells
-        ) + self.cell_of_score(x[:, 2])
+        ) + self.cell_of_score(x[:, -1])
 
     def cell_of_score(self, scores: Floats) -> Integers:
-        """Return the cell of the other number of each row."""
-        return self.axes[2].positions(scores)
+        """Return the cell of the last number of each row."""
+        return self.axes[-1].positions(scores)
 
-    def rows(self, scores: Floats) -> Floats:
-        """Return the rows that stand for the counts: place, event and score of each cell."""
+    def rows(self, *scores: Floats) -> Floats:
+        """Return the rows that stand for the counts: place, event and scores of each cell."""
         _, bins, cells = self.shape
         inner = np.arange(PLACES) if self.axes[0].is_smooth else np.zeros(PLACES)
         whole = np.zeros((PLACES, bins, cells))
         times = whole + PLACES * np.arange(bins)[:, None] + inner[:, None, None]
         is_event = whole + np.array([1.0, 0.0, 1.0])[:, None, None]
-        return np.column_stack([times.ravel(), is_event.ravel(), (whole + scores).ravel()])
+        columns = times, is_event, *(whole + score for score in scores)
+        return np.column_stack([column.ravel() for column in columns])
 
     def weights(self, counts: Floats) -> Floats:
         """Return how many rows each of `rows` stands for."""

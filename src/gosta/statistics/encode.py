@@ -331,10 +331,13 @@ def survival_risk(data: Data) -> Floats:
 
 def survival_risks(data: Data) -> Floats:
     """Encode a row as a time, 1 for an event then or 0, and one predicted risk or several."""
-    if not data.has_selected_columns or len(data.features) <= 3:
+    known, names = data.declared_roles, data.features
+    if {"time", "event"} <= known.keys():
+        names = tuple(dict.fromkeys([known["time"], known["event"], *names]))
+    if not data.has_selected_columns or len(names) <= 3:
         return survival_risk(data)
-    x = features(data)
-    _check_risks(data, x[:, 2:], data.features[2:])
+    x = data.to_floats(names)
+    _check_risks(data, x[:, 2:], names[2:])
     return _with_events(_complete(data, x))
 
 
