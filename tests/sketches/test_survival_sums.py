@@ -148,7 +148,9 @@ def test_what_cannot_be_is_said() -> None:
 
 def test_the_integrated_brier_score_is_the_mean_over_time_of_those_at_horizons() -> None:
     data = rows(5, 1500)
-    edges: dict[str, Any] = {"edges": {"time": [float(time) for time in (100, 200, 365, 500, 700, 850)]}}
+    edges: dict[str, Any] = {
+        "edges": {"time": [float(time) for time in (100, 200, 365, 500, 700, 850)]}
+    }
     parts = []
     for horizon, risk in zip((200, 365, 700), ("score", "second", "third"), strict=True):
         layout = make_layout(
