@@ -1,0 +1,1 @@
+"""Regression models: coefficients that follow from sums over rows, round by round."""
