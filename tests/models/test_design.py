@@ -201,9 +201,7 @@ def test_a_dot_is_all_other_columns() -> None:
 def test_what_is_refused(terms: Any, words: str) -> None:
     typed = np.array([str(each) for each in table()["age"]], dtype=object)
     typed[3] = "unknown"
-    rows = data(
-        name=[f"n{k}" for k in range(ROWS)], same=[3] * ROWS, one=["A"] * ROWS, typed=typed
-    )
+    rows = data(name=[f"n{k}" for k in range(ROWS)], same=[3] * ROWS, one=["A"] * ROWS, typed=typed)
     with pytest.raises(GostaError, match=words):
         make_design(terms, data=rows)
 

@@ -31,6 +31,7 @@ FIRST = [
     "statistics",
     "measures",
     "sketches",
+    "models",
     "analysis",
     "significance",
     "reports",

@@ -237,9 +237,9 @@ def parse_formula(text: str, data: Data | None = None) -> Formula:
         parsed = formulaic.Formula(text, _context=context)
     except (formulaic.errors.FormulaParsingError, formulaic.errors.FormulaSyntaxError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(f"formula = {text!r}: {reason}", remedy="such as 'died ~ age + sex'") from (
-            None
-        )
+        raise InputError(
+            f"formula = {text!r}: {reason}", remedy="such as 'died ~ age + sex'"
+        ) from (None)
     left = list(getattr(parsed, "lhs", ()))
     right = getattr(parsed, "rhs", parsed)
     if len(left) > 1 or isinstance(right, tuple) or not all(hasattr(t, "factors") for t in right):
