@@ -18,6 +18,18 @@ from gosta.models.design import Design, make_design, parse_formula
 
 ROWS = 120
 RANGES = {"age": (18, 100), "mean radius": (-4.0, 4.0), "k": (1, 4)}
+TERMS = [
+    "age",
+    "sex",
+    "stage",
+    "k",
+    "mean radius",
+    "age:sex",
+    "stage:age",
+    "ns(age, df=3)",
+    "age:k",
+]
+TERMS += ["bs(k, df=3):sex", "I(k**3)", "I(`mean radius`**2)", "log(age):stage"]
 LEVELS = {"sex": ("F", "M"), "stage": ("II", "I", "III")}
 
 
@@ -92,17 +104,7 @@ def test_names_and_knots() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(
-            ["age", "sex", "stage", "k", "mean radius", "age:sex", "stage:age", "ns(age, df=3)"]
-            + ["bs(k, df=3):sex", "I(k**3)", "I(`mean radius`**2)", "log(age):stage", "age:k"]
-        ),
-        min_size=1,
-        unique=True,
-    ),
-    st.integers(0, 5),
-)
+@given(st.lists(st.sampled_from(TERMS), min_size=1, unique=True), st.integers(0, 5))
 def test_shares_and_the_same_design_of_its_terms(terms: list[str], seed: int) -> None:
     rows = gosta.datasets.load(table(seed))
     design = make_design(terms, data=rows)
@@ -223,5 +225,5 @@ def test_what_is_to_be_declared(settings: dict[str, Any], words: str) -> None:
 
 def test_values_that_are_not_declared() -> None:
     design: Design = make_design(["stage"], levels={"stage": ["I", "II"]})
-    with pytest.raises(GostaError, match="has the value 'III' .*none of those declared"):
+    with pytest.raises(GostaError, match=r"has the value 'III' .*none of those declared"):
         design.encode(data())

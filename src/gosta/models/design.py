@@ -21,7 +21,7 @@ import numpy as np
 from gosta.datasets.columns import value_text
 from gosta.datasets.data import Data
 from gosta.datasets.roles import MOST_CLASSES
-from gosta.errors import DataError, GostaError, InputError, shorten, unknown
+from gosta.errors import DataError, InputError, shorten, unknown
 from gosta.measures.logistic import spline
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
