@@ -17,7 +17,6 @@ from gosta.errors import GostaError
 from gosta.models.design import Design, make_design, parse_formula
 
 ROWS = 120
-RANGES = {"age": (18, 100), "mean radius": (-4.0, 4.0), "k": (1, 4)}
 TERMS = [
     "age",
     "sex",

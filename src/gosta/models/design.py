@@ -100,7 +100,8 @@ class Factor:
         if self.levels:
             codes = data.level_codes(self.column, self.levels, "levels")
             first = len(self.levels) - len(self._shown_levels)
-            columns = (codes[:, None] == np.arange(first, len(self.levels))).astype(np.float64)
+            shown = np.arange(first, len(self.levels))
+            columns: Floats = (codes[:, None] == shown).astype(np.float64)
             columns[np.isnan(codes)] = np.nan
             return columns
         x = data.to_floats([self.column])[:, 0]
