@@ -60,6 +60,7 @@ class NotCounts(NamedTuple):
     features_per_row: int = 1
     squared_change: float = 2.0
     are_counts: bool = False
+    bits: int = 24
 
 
 def make_rows(n: int) -> Rows:

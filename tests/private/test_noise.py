@@ -33,6 +33,7 @@ FALSE_ALARM = 1e-6  # of each test below, over seeds
 class Sums(NamedTuple):
     features_per_row: int = 1
     are_counts: bool = True
+    bits: int = 24
 
     @property
     def squared_change(self) -> float:
@@ -135,7 +136,7 @@ def test_variance_counts_every_participant() -> None:
 
 
 def test_choice_of_the_law() -> None:
-    assert choose_noise(PrivateSettings(), Sums(), 5) is NO_NOISE
+    assert choose_noise(PrivateSettings(), Sums(), 5) == NO_NOISE
     assert not draw(NO_NOISE, 5).any()
     assert noise_of(1.0, 1e-6).law == "laplace"  # one feature: less variance
     assert noise_of(1.0, 1e-6, features_per_row=20).law == "gaussian"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 4  # of the wire format
+VERSION = 5  # of the wire format
 MAX_MESSAGE_BYTES = 1280 * 1024  # of a message between neighbours
 MAX_ROW_NUMBERS = 3_600  # a visitor of 8 such rows fits into a message
 MAX_ROW_VALUE = (
@@ -21,7 +21,9 @@ MAX_CACHED_SEALS = 10_000  # visitors whose signatures a node need not verify ag
 # beyond what honest sites with different rows tell.
 MAX_TOLD_FACTOR = 1e18
 MAX_SUMS = 131_072  # numbers in a vector of private sums: 1 MiB, in one message
-MAX_STATEMENTS = 16_384  # of private sums in one epoch: sixteen for each of 1,000 participants
+MAX_ROUNDS = 12  # of private sums in one epoch
+# Of private sums in one epoch: thirty-two for each of 1,000 participants.
+MAX_STATEMENTS = 32_768
 # Rows that a member of private sums can contribute if its member list declares no number.
 UNDECLARED_ROWS = 100_000
 

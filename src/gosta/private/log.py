@@ -18,7 +18,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     event: str  # "contribution", "opening" (of masks), "suppressed", "release" or "agreement"
     epoch: int
     origin: str  # the node that started the epoch
-    round: int  # 1, or 2 where the first one finds the edges of bins
+    round: int  # counted from 1: each follows from the totals of those before it
     # Of a suppression: which rule of the site's policy forbids it; of an agreement: whose sums it
     # exposes.
     reason: str

@@ -59,6 +59,8 @@ class Summed(Protocol):
     def squared_change(self) -> float: ...
     @property
     def are_counts(self) -> bool: ...
+    @property
+    def bits(self) -> int: ...
 
 
 class Noise(NamedTuple):
@@ -94,7 +96,7 @@ NO_NOISE = Noise("none", 0.0, SUM_BITS, 0.0, 0.0)
 def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> Noise:
     """Return the noise of one total; of two, if edges are found first, each has half of epsilon."""
     if settings.epsilon is None:
-        return NO_NOISE
+        return NO_NOISE._replace(bits=sums.bits)
     if settings.epsilon < LEAST_EPSILON:
         raise InputError(
             f"epsilon = {settings.epsilon:g} is so much noise that nothing is left; "
@@ -128,7 +130,7 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
     if delta > 0:
         deviation = GRID_MARGIN * math.sqrt(sums.squared_change) / gaussian_mu(epsilon, delta)
         least = math.ceil(math.log2(LEAST_DEVIATION * math.sqrt(shares) / deviation))
-        bits = max(0, least) if sums.are_counts else max(SUM_BITS, least)
+        bits = max(0, least) if sums.are_counts else max(sums.bits, least)
         laws.append(Noise("gaussian", deviation, bits, epsilon, delta, participants, shares))
     if not laws:
         raise InputError(

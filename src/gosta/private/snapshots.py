@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.sketches.layout import Layout
+from gosta.sketches.sums import Sums
 
 DIGEST_BYTES = 8  # of a row: two of 100,000 rows agree by chance once in 4 billion files
 ROWS, PEOPLE = " rows", " people"  # after the fingerprint of a block: whose digests these are
@@ -62,7 +62,7 @@ class RowSnapshot(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
 
 def take_snapshot(
-    x: Floats, layout: Layout, people: Iterable[object] | None, time: float
+    x: Floats, layout: Sums, people: Iterable[object] | None, time: float
 ) -> RowSnapshot:
     """Return a snapshot of encoded rows."""
     names = None if people is None else np.array([str(name) for name in people], dtype=str)
@@ -76,12 +76,12 @@ class Contributed(NamedTuple):
     """What a site remembers of a contribution, to compare later rows with it."""
 
     settings: bytes  # of the network then, from which the sums follow
-    # Of the first round, as floats of 64 bits, if this was the second; empty: it was the first.
-    first_total: bytes
+    # Of the rounds on which the sums depend, as floats of 64 bits.
+    earlier_totals: tuple[bytes, ...]
     blocks: dict[str, bytes]  # digests of rows, or of people, by fingerprint of a block of sums
 
 
-def block_digests(layout: Layout, rows: RowSnapshot, key: bytes) -> dict[str, bytes]:
+def block_digests(layout: Sums, rows: RowSnapshot, key: bytes) -> dict[str, bytes]:
     """Return digests of the features of rows and of people in each block of sums.
 
     `key` is this site's secret.
@@ -115,10 +115,9 @@ def remember(earlier: Sequence[Contributed], new: Contributed) -> tuple[Contribu
     first round forgotten.
     """
     known = [*(contributed for contributed in earlier if contributed != new), new]
-    firsts = [contributed for contributed in known if not contributed.first_total]
-    seconds = [contributed for contributed in known if contributed.first_total]
-    kept = firsts[-MAX_CONTRIBUTED:] + seconds[-MAX_CONTRIBUTED:]
-    return tuple(contributed for contributed in known if contributed in kept)
+    alike = [one for one in known if len(one.earlier_totals) == len(new.earlier_totals)]
+    forgotten = alike[:-MAX_CONTRIBUTED]
+    return tuple(contributed for contributed in known if contributed not in forgotten)
 
 
 def count_changes(old: bytes, new: bytes) -> int:

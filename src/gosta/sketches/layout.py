@@ -141,6 +141,10 @@ class Layout:
         return sum(part.sketch.squared_change for part, _, _ in self._blocks)
 
     @property
+    def bits(self) -> int:
+        return BITS
+
+    @property
     def are_counts(self) -> bool:
         return all(part.sketch.are_counts for part, _, _ in self._blocks)
 

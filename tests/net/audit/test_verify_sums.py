@@ -451,10 +451,9 @@ def changed_report(
         "parts": (rng.bytes(32), *report.parts[1:]),
         "vector": flipped(report.vector),
         "shorter vector": report.vector[: int(rng.integers(len(report.vector)))],
-        "first_total": flipped(report.first_total)
-        if report.first_total
-        else bytes(8 * case.rounds[0].layout.size),
-        "no first_total": b"",
+        "earlier_totals": tuple(map(flipped, report.earlier_totals))
+        or (bytes(8 * case.rounds[0].layout.size),),
+        "no earlier_totals": (),
         "layout": "0123456789abcdef",
         "bits": report.bits + 1,
         "law": law,
@@ -510,8 +509,8 @@ OTHER_FIELDS = [
 ]
 OTHER_FIELDS += [
     "shorter vector",
-    "first_total",
-    "no first_total",
+    "earlier_totals",
+    "no earlier_totals",
     "layout",
     "bits",
     "law",
@@ -588,7 +587,7 @@ def test_a_false_first_round_shows(mode: str) -> None:
         assert commit is not None
         assert part is not None
         masked = statements.unpack(part.vector)
-        totals = np.frombuffer(case.report.first_total, dtype="<f8").copy()
+        totals = np.frombuffer(case.report.earlier_totals[0], dtype="<f8").copy()
         moved = np.zeros(layout.size, dtype=np.int64)
         moved[int(rng.integers(layout.size - 1)) + np.arange(2)] = 1, -1  # a row of the next bin
         masked[: layout.size] += (moved << noise.bits).view(np.uint64)
@@ -596,7 +595,8 @@ def test_a_false_first_round_shows(mode: str) -> None:
         vector = statements.pack(masked)
         say(peer, replace(commit, digest=recompute.digest(vector)))
         say(peer, replace(part, vector=vector))
-        change_reports(case, lambda one, totals=totals: replace(one, first_total=totals.tobytes()))  # type: ignore[misc]
+        earlier = (totals.tobytes(),)
+        change_reports(case, lambda one, new=earlier: replace(one, earlier_totals=new))  # type: ignore[misc]
         found = case.outcomes()
         assert False in found.values()
         same_edges += found[SET] is True and found[TOTAL] is False

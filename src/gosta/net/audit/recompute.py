@@ -29,6 +29,7 @@ from gosta.private.noise import Noise, choose_noise, draw
 from gosta.private.snapshots import RowSnapshot
 from gosta.runtime.arrays import Floats, Words
 from gosta.sketches.comparison import exact_values
+from gosta.sketches.layout import Layout
 from gosta.sketches.results import StratumResult, Values
 
 FALSE_ALARMS = 1e-9  # how often noise that has its law is said not to have it
@@ -103,7 +104,7 @@ class Release:
 
     @property
     def round_count(self) -> int:
-        return 2 if self.report.first_total else 1
+        return 1 + len(self.report.earlier_totals)
 
     def is_of(self, peer: SumPeer) -> bool:
         """Return whether the release is of a node's last epoch, whose statements it still has."""
@@ -134,18 +135,15 @@ class Release:
 
     @cached_property
     def wanted_rounds(self) -> tuple[Round, ...]:
-        """What is to be added up in each round, as the settings say.
+        """What is to be added up in each round, as the settings and the totals before it say.
 
-        Only the first one if its total is none.
+        They end where a total is none.
         """
-        layout, total = self.source.layout, self.report.first_total
-        layouts = [layout]
-        has_total = layout.next_round is not None and len(total) == 8 * layout.size
-        if has_total and np.isfinite(np.frombuffer(total, dtype="<f8")).all():
-            layouts.append(site.layout_of_round(layout, total))
+        layouts = site.layouts_of_rounds(self.source.layout, self.report.earlier_totals)
         settings, count = self.source.settings, len(self.report.participants)
-        rounds = enumerate(dict.fromkeys(layouts), 1)
-        return tuple(Round(k, one, choose_noise(settings, one, count)) for k, one in rounds)
+        return tuple(
+            Round(k, one, choose_noise(settings, one, count)) for k, one in enumerate(layouts, 1)
+        )
 
     @property
     def has_other_settings(self) -> bool:
@@ -204,7 +202,8 @@ class Release:
         if current.number == len(self.rounds):
             words = _whole(self.report.vector)
         else:
-            words = _counted(self.report.first_total, current.noise.bits)
+            packed = self.report.earlier_totals[current.number - 1]
+            words = _counted(packed, current.noise.bits)
         has_size = words is not None and len(words) == size
         return Recomputed(current, words if has_size else None, sums, drawn)
 
@@ -222,7 +221,9 @@ class Release:
         """
         x = np.concatenate([self.snapshots[name].x for name in self.report.participants])
         min_cell = self.report.min_cell if self.report.law == "none" else 0
-        values = exact_values(self.rounds[-1].layout, x, min_cell=min_cell)
+        layout = self.rounds[-1].layout
+        assert isinstance(layout, Layout)
+        values = exact_values(layout, x, min_cell=min_cell)
         if len(values) != len(self.report.results):
             reported = f"{len(self.report.results)} results are reported"
             raise NetworkError(f"{reported}, and there are {len(values)}")

@@ -149,7 +149,7 @@ def _check_sum(
         what = f"the total of round {number} in other units: the settings have changed"
         problems.unknown.append(what)
         return
-    total = report.vector if is_last else report.first_total
+    total = report.vector if is_last else report.earlier_totals[number - 1]
     size = len(total) // 8
     if {len(vector) for vector in vectors.values()} != {size + CHECKS}:
         problems.wrong.append(f"contributions to round {number} have the wrong length")

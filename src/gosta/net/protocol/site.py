@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -16,8 +16,8 @@ from gosta.private.noise import Noise
 from gosta.private.policy import Policy, Subject
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import RowSnapshot
-from gosta.sketches.layout import Layout
 from gosta.sketches.results import StratumResult
+from gosta.sketches.sums import Sums
 
 
 class Agreed(Protocol):
@@ -39,7 +39,7 @@ class SumSource(Protocol):
     def statistics(self) -> str: ...
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> Sums:
         """The sums of the first round."""
 
     @property
@@ -65,7 +65,7 @@ class SumSource(Protocol):
     def encoded_settings(self) -> bytes:
         """The settings from which the sums follow, to be remembered with a contribution."""
 
-    def layout_of(self, settings: bytes) -> Layout:
+    def layout_of(self, settings: bytes) -> Sums:
         """Return the sums of the first round by earlier settings."""
 
     def rows_of(self, settings: bytes) -> RowSnapshot:
@@ -91,8 +91,8 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     left_out: tuple[str, ...]  # other members
     results: tuple[StratumResult, ...]
     vector: bytes  # the total, as unsigned numbers of 64 bits
-    # Of the first round, as floats of 64 bits in units of features; empty: there was one round.
-    first_total: bytes
+    # Of the rounds before the last one, as floats of 64 bits in units of features.
+    earlier_totals: tuple[bytes, ...]
     settings: str  # fingerprint of what is computed, and how
     layout: str  # fingerprint of the sums
     bits: int  # of fractions in the total
@@ -117,14 +117,22 @@ def largest_rows(trust: Trust, name: str) -> int:
     return trust.members.get(name, 0) or UNDECLARED_ROWS
 
 
-def layout_of_round(layout: Layout, first_total: bytes) -> Layout:
-    """Return the layout of the first round.
+def layouts_of_rounds(layout: Sums, earlier_totals: Sequence[bytes]) -> list[Sums]:
+    """Return the sums of the first round, and of those that follow from the totals of earlier ones.
 
-    Of the second one, if the first one's total is given.
+    They end where a total is none of the round's sums, or where no round follows.
     """
-    if not first_total:
-        return layout
-    return layout.following(np.frombuffer(first_total, dtype="<f8").astype(np.float64)) or layout
+    layouts = [layout]
+    for packed in earlier_totals:
+        is_total = len(packed) == 8 * layouts[-1].size
+        totals = np.frombuffer(packed, dtype="<f8").astype(np.float64) if is_total else None
+        if totals is None or not np.isfinite(totals).all():
+            break
+        following = layouts[-1].following(totals)
+        if following is None:
+            break
+        layouts.append(following)
+    return layouts
 
 
 def make_entry(
@@ -133,7 +141,7 @@ def make_entry(
     now: float,
     announcement: Announcement,
     number: int,
-    layout: Layout,
+    layout: Sums,
     noise: Noise,
     rows: RowSnapshot | None = None,
     participants: tuple[str, ...] = (),

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from gosta.net.limits import MAX_STATEMENTS, MAX_SUMS
+from gosta.net.limits import MAX_ROUNDS, MAX_STATEMENTS, MAX_SUMS
 from gosta.net.members import Trust
 from gosta.net.protocol.messages import (
     DECODE_ERRORS,
@@ -95,7 +95,7 @@ class RoundStatement(Statement, frozen=True):
     """Base class of statements that a site makes once in each round."""
 
     roster: StatementId
-    round: Annotated[int, Meta(ge=1, le=2)]
+    round: Annotated[int, Meta(ge=1, le=MAX_ROUNDS)]
 
     @property
     def slot(self) -> Slot:

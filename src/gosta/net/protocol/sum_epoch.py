@@ -39,7 +39,7 @@ from gosta.private.deviations import CHECKS, PAD_REACH, Deviations
 from gosta.private.noise import NO_NOISE, Noise, choose_noise, draw, open_totals, site_vector
 from gosta.private.snapshots import RowSnapshot
 from gosta.runtime.arrays import Booleans, Floats, Words
-from gosta.sketches.layout import Layout
+from gosta.sketches.sums import Sums
 
 Said = TypeVar("Said", bound=Statement)
 _encode = msgspec.msgpack.Encoder().encode
@@ -49,7 +49,7 @@ class Round(NamedTuple):
     """What is added up in one round of an epoch."""
 
     number: int
-    layout: Layout
+    layout: Sums
     noise: Noise
     pads: Noise = NO_NOISE  # of each site, which hide what openings show
 
@@ -260,10 +260,10 @@ class SumEpoch:
                 self._rounds[number] = Round(number, layout, noise, pads)
         return self._rounds.get(number)
 
-    @property
-    def first_total(self) -> bytes:
-        """The total of the first round, as floats of 64 bits; empty: it is not known."""
-        return self.totals[0].totals.astype("<f8").tobytes() if self.totals else b""
+    def earlier_totals(self, number: int) -> tuple[bytes, ...]:
+        """Return the totals of the rounds before one, as floats of 64 bits."""
+        earlier = self.totals[: number - 1]
+        return tuple(total.totals.astype("<f8").tobytes() for total in earlier)
 
     def nonce(self) -> bytes:
         """Return this node's part of the beacon."""

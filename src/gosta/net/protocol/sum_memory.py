@@ -10,7 +10,7 @@ import msgspec
 
 from gosta.errors import GostaError
 from gosta.net.protocol.records import Deviation, PartMade, SitesNoted
-from gosta.net.protocol.site import SumSource, largest_rows, layout_of_round
+from gosta.net.protocol.site import SumSource, largest_rows, layouts_of_rounds
 from gosta.net.protocol.statements import Join
 from gosta.private import companions, masks
 from gosta.private.companions import Companions
@@ -90,13 +90,13 @@ class Memory(msgspec.Struct, array_like=True):
 
         Empty if they may.
         """
-        known = dict[tuple[bytes, bytes], dict[str, bytes]]()
+        known = dict[tuple[bytes, tuple[bytes, ...]], dict[str, bytes]]()
         for earlier in self.contributed:
-            about = earlier.settings, earlier.first_total
+            about = earlier.settings, earlier.earlier_totals
             try:
                 if about not in known:
                     first = source.layout_of(earlier.settings)
-                    layout = layout_of_round(first, earlier.first_total)
+                    layout = layouts_of_rounds(first, earlier.earlier_totals)[-1]
                     rows = source.rows_of(earlier.settings)
                     known[about] = block_digests(layout, rows, self.secret)
             except GostaError as error:

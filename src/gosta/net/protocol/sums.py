@@ -5,7 +5,8 @@ node that started the epoch then fixes the *roster*: all that joined, once every
 deadline passed. Each participant adds masks to its sums that cancel in the total of all
 participants. It first *commits* to the result, by a digest; when all have, it shows its *part*. So
 nobody can choose its part by those of others. Where edges of bins are to be found first, there are
-two such rounds. When all parts are in, their total is the total of the sums.
+two such rounds; a model is fitted in several, of which each follows from the totals before it. When
+all parts are in, their total is the total of the sums.
 
 **Spreading.** All of this are signed statements (statements.py). A node passes on every statement
 of the epoch: it tells neighbours which ones it has, and they ask for those that they lack.
@@ -530,7 +531,9 @@ class SumPeer(SumSite):
             noise_id=epoch.noise_context(round_, self.trust).hex() if has_noise else "",
         )
         blocks = block_digests(round_.layout, rows, self.memory.secret)
-        contributed = Contributed(self.source.encoded_settings, epoch.first_total, blocks)
+        is_known = round_.layout.blocks == self.source.layout.blocks
+        earlier = () if is_known else epoch.earlier_totals(round_.number)
+        contributed = Contributed(self.source.encoded_settings, earlier, blocks)
         names = {self.trust.keys.get(name, b""): name for name in epoch.participants}
         record = PartMade(signed, contributed, {} if has_noise else names, now.wall)
         return Step((record,), event="contributions", entries=(entry,))
@@ -583,7 +586,7 @@ class SumPeer(SumSite):
             left_out=tuple(name for name in self.members if name not in names),
             results=tuple(results),
             vector=statements.pack(vector),
-            first_total=epoch.first_total if number > 1 else b"",
+            earlier_totals=epoch.earlier_totals(number),
             settings=self.identity.fingerprint,
             layout=layout.fingerprint,
             bits=noise.bits,

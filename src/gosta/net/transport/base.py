@@ -35,7 +35,7 @@ class Greeting(NamedTuple):
 
     >>> greeting = Greeting("node-3", "0123456789abcdef", "89abcdef01234567")
     >>> greeting.encode()
-    b'gosta 4 node-3.0123456789abcdef 89abcdef01234567'
+    b'gosta 5 node-3.0123456789abcdef 89abcdef01234567'
     >>> Greeting.decode(greeting.encode()) == greeting
     True
     """
