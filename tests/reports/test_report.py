@@ -163,10 +163,10 @@ def test_table_one_is_as_in_papers() -> None:
         "difference\nstandardised",
     ]
     assert [row[:2] for row in table.rows] == [
-        ["age, mean", "61.2 (10.0)"],
-        ["age, median", "61.0 (54.0 to 68.0)"],
+        ["age, mean", "61.2\n(10.0)"],
+        ["age, median", "61.0\n(54.0 to 68.0)"],
         ["age, missing", "2.0 %"],
-        ["sex = F", "50 (50.0 %)"],
+        ["sex = F", "50\n(50.0 %)"],
     ]
     assert table.rows[0][-1] == "0.50"
     assert table.rows[1][-1] == ""
@@ -197,9 +197,9 @@ def test_table_one_of_many_groups_has_several_tables() -> None:
 def test_values_stand_beside_each_other_with_their_intervals() -> None:
     main, differences = tables(section(built(), "Main results"))
     assert main.heading == ["", "risk", "old"]
-    assert main.rows == [["AUC", *["0.750\n0.700 to 0.800"] * 2]]
+    assert main.rows == [["AUC", *["0.750\n(0.700 to 0.800)"] * 2]]
     assert differences.heading == ["", "risk less old"]
-    assert differences.rows[0][1].startswith("0.100\n0.050 to 0.150\np = ")
+    assert differences.rows[0][1].startswith("0.100\n(0.050 to 0.150)\np < 0.0001")
 
 
 def test_thresholds_are_tables_and_curves_pictures() -> None:
@@ -250,7 +250,7 @@ def test_many_groups_are_lines_beside_their_differences() -> None:
     assert table.heading == ["", "risk", "difference"]
     assert [row[0].partition("\n")[0] for row in table.rows[:4]] == [f"ward {k}" for k in range(4)]
     assert table.rows[3][2] == ""
-    assert table.rows[4] == ["p of all\nCochran's Q", "1", ""]
+    assert table.rows[4] == ["p of all\nCochran's Q", "1.0", ""]
 
 
 def test_groups_are_compared() -> None:
@@ -258,8 +258,8 @@ def test_groups_are_compared() -> None:
     (table,) = tables(blocks)
     heads = ["sex F\nn = 50", "sex M\nn = 50", "sex M less sex F\nn = 100"]
     assert table.heading == ["", *heads]
-    assert table.rows[0][:3] == ["AUC, risk", *["0.700\n0.600 to 0.800"] * 2]
-    assert table.rows[0][3] == "0.000\n-0.141 to 0.141\np = 1"
+    assert table.rows[0][:3] == ["AUC, risk", *["0.700\n(0.600 to 0.800)"] * 2]
+    assert table.rows[0][3] == "0.000\n(\N{MINUS SIGN}0.141 to 0.141)\np = 1.0"
     (pictures,) = [block.pictures for block in blocks if isinstance(block, Figures)]
     assert [one.title for one in pictures] == [
         "AUC by sex, risk (n = 100)",
@@ -292,13 +292,13 @@ def test_brackets_say_what_helps() -> None:
     report = content.build(json.loads(json.dumps(found)))
     errors = [one for one in tables(section(report, "Calibration")) if "error" in one.caption]
     assert [row[2].split("\n")[-1] for row in errors[0].rows] == [
-        "bracket: none that helps",
-        "bracket 0.0100 to 0.0300",
+        "wide bracket",
+        "bracket 0.010 to 0.030",
     ]
     differences = tables(section(report, "Main results"))[1]
     assert differences.rows[0][1].endswith("; bracket includes 0")
     said = words(section(report, "Methods"))
-    assert "A bracket that covers more than half of all possible values is not shown" in said
+    assert "A bracket that covers more than half of all possible values is called wide" in said
     assert "the sign of the difference over the rows is open" in said
     assert "rows at risk at t are those whose time is t or later" in said
     assert "an event before 180 days." in words(section(report, "Study"))
@@ -456,6 +456,8 @@ def test_the_page_fits_and_can_be_read(page: tuple[Browser, str], width: int, sc
     assert {one for one in browser.requests if not one.startswith("file:")} == set()
     assert browser.run("[...document.querySelectorAll('figure svg')].every("
                        "(one) => one.getBoundingClientRect().width > 280)")  # fmt: skip
+    wider = "(one) => one.scrollWidth > one.clientWidth"
+    assert browser.run(f"[...document.querySelectorAll('.table')].filter({wider}).length") == 0
     shown = browser.run("getComputedStyle(document.querySelector('.stacked tr')).display")
     assert shown == ("block" if width == 390 else "table-row")
     least = browser.run("Math.min(...[...document.querySelectorAll('svg text')].map("

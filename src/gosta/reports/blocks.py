@@ -14,7 +14,10 @@ class Text(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table; a line break within a cell separates a value from what is said of it."""
+    """A table; a line break within a cell separates a value from what is said of it.
+
+    A line in parentheses, such as an interval, stands beside the value where there is room.
+    """
 
     caption: str
     heading: list[str]

@@ -17,7 +17,7 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 64rem;
   padding: 1rem 1rem 4rem }
 h1 { line-height: 1.2; margin-bottom: .2rem }
 h2 { border-top: 1px solid var(--line); margin-top: 2.5rem; padding-top: 1rem }
-p, li { max-width: 46rem }
+p, li { max-width: 46rem; overflow-wrap: anywhere }
 a { color: var(--link) }
 .quiet, caption, small, summary { color: var(--quiet) }
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0 }
@@ -32,20 +32,23 @@ th, td { border-bottom: 1px solid var(--line); padding: .25rem 1.2rem .25rem 0; 
   vertical-align: top }
 th { font-weight: 600 }
 tbody th { font-weight: normal; max-width: 22rem; min-width: 6rem }
-td small, th small { display: block; font-weight: normal }
+small { display: block; font-weight: normal }
 td small { white-space: nowrap }
+small.beside { display: inline-block }
 summary { cursor: pointer }
 @media (prefers-color-scheme: dark) { figure svg { filter: brightness(1.3) } }
 @media (max-width: 30rem) {
   th, td { padding-right: .7rem }
   figure { flex-basis: 100% }
   .stacked thead { display: none }
-  .stacked :is(caption, tbody, tr, th, td) { display: block; max-width: none }
+  .stacked, .stacked :is(caption, tbody, tr, th, td) { display: block; max-width: none }
   .stacked tbody th { border: 0; font-weight: 600; padding-top: .8rem }
-  .stacked td { border: 0; padding-left: 1rem }
+  .stacked td { border: 0; column-gap: .8rem; display: grid; padding-left: 1rem;
+    grid-template-columns: minmax(0, 2fr) minmax(0, 3fr) }
   .stacked td:empty { display: none }
-  .stacked td::before { color: var(--quiet); content: attr(data-column) ": " }
-  .stacked td small { padding-left: 1rem; white-space: normal }
+  .stacked td::before { color: var(--quiet); content: attr(data-column) }
+  .stacked tbody th::before { content: attr(data-column) " "; float: left; margin-right: .3em }
+  td small { white-space: normal }
   .stacked tr { border-bottom: 1px solid var(--line) }
 }
 @media print {
@@ -53,7 +56,7 @@ summary { cursor: pointer }
   figure, tr { break-inside: avoid } h2 { break-after: avoid }
 }
 """
-UNSTACKED = 3  # columns of a table that fit a phone; those of more stand below each other there
+UNSTACKED = 3  # columns of plain texts that fit a phone; others stand below each other there
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -113,15 +116,15 @@ def _block(block: Block) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{_cell(text)}</th>' for text in table.heading)
-    columns = [f' data-column="{escape(text.partition(chr(10))[0])}"' for text in table.heading]
+    names = [f' data-column="{escape(text.partition(chr(10))[0])}"' for text in table.heading]
     has_head = any(table.heading)
-    is_stacked = has_head and len(columns) > UNSTACKED
-    names = columns[1:] if is_stacked else [""] * len(columns[1:])
+    is_stacked = has_head and (len(names) > UNSTACKED or _has_notes(table))
+    first, *others = names if is_stacked else [""] * len(names)
     lines = [
-        f'<tr><th scope="row">{_cell(first)}</th>'
-        + "".join(f"<td{n}>{_cell(text)}</td>" for n, text in zip(names, others, strict=True))
+        f'<tr><th scope="row"{first}>{_cell(row[0])}</th>'
+        + "".join(f"<td{n}>{_cell(text)}</td>" for n, text in zip(others, row[1:], strict=True))
         + "</tr>"
-        for first, *others in table.rows
+        for row in table.rows
     ]
     start = '<table class="stacked">' if is_stacked else "<table>"
     parts = [
@@ -138,10 +141,21 @@ def _table(table: Table) -> str:
     return f"<details>\n<summary>{escape(table.caption)}: numbers</summary>\n{shown}</details>\n"
 
 
+def _has_notes(table: Table) -> bool:
+    """Return whether there is more than one line in a cell beside the names of the lines."""
+    return any("\n" in cell for row in table.rows for cell in row[1:])
+
+
 def _cell(text: str) -> str:
-    """Return a cell; lines after the first are small."""
+    """Return a cell; lines after the first are small, one in parentheses stands beside it."""
+    if not text:
+        return ""
     first, *others = text.split("\n")
-    return escape(first) + "".join(f"<small>{escape(line)}</small>" for line in others)
+    parts = [escape(first)]
+    for line in others:
+        place = ' class="beside"' if line.startswith("(") else ""
+        parts.append(f"<small{place}>{escape(line)}</small>")
+    return f"<div>{' '.join(parts)}</div>"
 
 
 def _figure(picture: Picture) -> str:

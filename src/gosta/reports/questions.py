@@ -27,12 +27,12 @@ def question_section(question: str, title: str, found: Sequence[Found]) -> Secti
     shown = [one for one in titled_pictures(curves, found) if not one.has_groups]
     if shown:
         blocks.append(Figures(shown))
-    singles = [one for one in own if np.ndim(one.estimate.value) == 0]
+    singles = [one for one in own if one.estimate.at is None and np.ndim(one.estimate.value) == 0]
     if singles:
         blocks.append(values_table(singles, has_meanings=True))
     if any(one.name in RECLASSIFICATION for one in own):
         blocks.append(Text(texts.RECLASSIFICATION_WARNING))
-    several = [one for one in own if np.ndim(one.estimate.value)]
+    several = [one for one in own if not any(one is single for single in singles)]
     blocks += _labelled([one for one in several if one.estimate.at is None])
     points = [one for one in several if one.estimate.at is not None and one.name not in DRAWN]
     blocks += _points(points)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gosta.reports.blocks import Block, Figures, Section, Table, Text
 from gosta.reports.questions import MOST_COLUMNS, titled_pictures
-from gosta.reports.tables import Found, capital, value_cells, with_intervals
+from gosta.reports.tables import Found, capital, p_text, value_cells, with_intervals
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
@@ -114,4 +114,4 @@ def _group_columns(
 
 def _p_of_all(one: Found) -> str:
     compared = one.estimate.heterogeneity
-    return numbers.NONE if compared is None else numbers.p_value(compared.p_value)
+    return numbers.NONE if compared is None else p_text(compared.p_value)

@@ -91,7 +91,7 @@ def _described(estimate: Estimate) -> dict[str, str]:
             rows = estimate.n * value * (1 - values[f"{label.rpartition(' = ')[0]}: missing"])
             share = numbers.percent(value, ".1f")
             lines[label] = (
-                f"{rows:,.0f} ({share})" if np.isfinite(rows) else f"{NOT_TOLD} ({share})"
+                f"{rows:,.0f}\n({share})" if np.isfinite(rows) else f"{NOT_TOLD}\n({share})"
             )
     return lines
 
@@ -100,7 +100,7 @@ def _with_more(value: float, *others: float) -> str:
     if not np.isfinite([value, *others]).all():
         return numbers.short(value)
     shown = " to ".join(numbers.short(other, value, *others) for other in others)
-    return f"{numbers.short(value, *others)} ({shown})"
+    return f"{numbers.short(value, *others)}\n({shown})"
 
 
 def _standardised(groups: Sequence[Estimate]) -> dict[str, str]:

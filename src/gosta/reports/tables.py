@@ -13,8 +13,9 @@ from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
 BRACKET = "bracket "  # before the ends of one
-NO_BRACKET = "bracket: none that helps"
+WIDE_BRACKET = "wide bracket"
 INCLUDES_0 = "; bracket includes 0"  # after a p-value
+LEAST_P = 1e-4  # smaller ones are not told apart
 
 
 class Found(NamedTuple):
@@ -66,23 +67,34 @@ def value_cells(estimate: Estimate) -> list[str]:
         if np.isfinite(p_value):
             bracket = own.get(BRACKET, [np.nan])
             includes = bracket[0] <= 0 <= bracket[-1] and values[k] != 0
-            lines.append(f"p = {numbers.p_value(p_value)}{INCLUDES_0 * bool(includes)}")
+            equals = "" if p_value < LEAST_P else "= "
+            lines.append(f"p {equals}{p_text(p_value)}{INCLUDES_0 * bool(includes)}")
         cells.append("\n".join(lines))
     return cells
 
 
 def _value_lines(value: float, pairs: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return a value, and below it the ends of its interval and bracket, after a word for each."""
+    """Return a value, and below it the ends of its interval, in parentheses, and its bracket."""
     known = {word: pair for word, pair in pairs.items() if np.isfinite(pair).all()}
     ends = [end for pair in pairs.values() for end in pair if np.isfinite(end)]
     lines = [numbers.short(value, *ends)]
     for word, pair in known.items():
         shown = [numbers.short(end, value, *ends) for end in pair]
         if set(shown) != {lines[0]}:  # otherwise it is exact as it is shown
-            lines.append(f"{word}{' to '.join(shown)}")
+            text = " to ".join(shown)
+            lines.append(f"{word}{text}" if word else f"({text})")
     if BRACKET in pairs and BRACKET not in known and np.isfinite(value):
-        lines.append(NO_BRACKET)
+        lines.append(WIDE_BRACKET)
     return lines
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value as papers have it.
+
+    >>> p_text(0.0312), p_text(2e-9)
+    ('0.031', '< 0.0001')
+    """
+    return f"< {LEAST_P:.4f}" if p_value < LEAST_P else numbers.p_value(p_value)
 
 
 def with_intervals(what: str, found: Sequence[Found]) -> str:

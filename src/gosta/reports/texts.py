@@ -72,7 +72,7 @@ RECLASSIFICATION_WARNING = (
 BRACKETS = (
     " An interval covers the error of sampling; a bracket covers what bins leave open: the value "
     "over the rows lies within it. Neither includes the other. A bracket that covers more than "
-    "half of all possible values is not shown (none that helps); more bins narrow it."
+    "half of all possible values is called wide, and not shown; more bins narrow it."
 )
 P_VALUES_AND_BRACKETS = (
     " They do not include the bracket: where it includes 0, the sign of the difference over the "

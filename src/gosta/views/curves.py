@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.runtime.arrays import Floats
-from gosta.views.numbers import number, percent, short
+from gosta.views.numbers import number, percent, short, short_interval
 
 # Okabe and Ito's palette and dashes, so that curves can be told apart in grey print, too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -290,8 +290,7 @@ def draw_forest(ax: Any, lines: Sequence[Line], reference: float | None = None) 
         if np.isfinite([line.low, line.high]).all():
             ends = (line.low, line.high)
             ax.plot(ends, [place, place], color=colour, linewidth=1.6)
-            shown = (short(end, line.value, *ends) for end in ends)
-            text = f"{short(line.value, *ends)} ({' to '.join(shown)})"
+            text = f"{short(line.value, *ends)} ({short_interval(line.value, *ends)})"
         ax.plot(line.value, place, marker=marker, color=colour, markersize=6, linestyle="")
         at = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": FONT}
         ax.text(1.02, place, text, **at)

@@ -5,7 +5,7 @@
 >>> interval(0.25, 0.75), interval(None, None)
 ('0.25 to 0.75', '-')
 >>> short(0.9), short(12.345), short(-0.00012345), short(1234.5), short(None), short(0.01, 0.2)
-('0.900', '12.3', '-0.0001', '1,234', '-', '0.010')
+('0.900', '12.3', '−0.0001', '1,234', '-', '0.010')
 >>> percent(0.12345), percent(0.9999, "g"), percent(None)
 ('12.3 %', '99.99 %', '-')
 >>> error(0.0123), error(421.0), error(0.0123, relative=False)
@@ -26,6 +26,8 @@ import math
 from collections.abc import Sequence
 
 NONE = "-"  # stands for a value that does not exist
+MINUS = "\N{MINUS SIGN}"
+NOTHING = 1e-12  # in texts for readers, smaller numbers are 0
 MAX_EXACT = 2**53  # floats count exactly up to here
 
 
@@ -42,12 +44,12 @@ def p_value(value: float | None) -> str:
     """Format a p-value: with two digits, and below 0.0001 as a power of ten.
 
     >>> [p_value(p) for p in (0.72345, 0.0499, 0.000555, 5.5e-5, 1.234e-12, 1.0, float("nan"))]
-    ['0.72', '0.05', '0.00056', '5.5e-5', '1.2e-12', '1', '-']
+    ['0.72', '0.050', '0.00056', '5.5e-5', '1.2e-12', '1.0', '-']
     """
     if value is None or math.isnan(value):
         return NONE
     if value == 0 or value >= 1e-4:
-        return f"{value:.2g}"
+        return f"{value:#.2g}"
     digits, _, exponent = f"{value:.1e}".partition("e")
     return f"{digits}e{int(exponent)}"
 
@@ -67,10 +69,21 @@ def short(value: float | None, *others: float) -> str:
     if value is None or not math.isfinite(value):
         return NONE
     most = max(abs(one) for one in (value, *others) if math.isfinite(one))
-    if 0 < most < 1e-4:
-        return f"{value:.3g}"
-    decimals = 0 if most >= 1000 else 1 if most >= 10 else 3 if most >= 0.0995 or most == 0 else 4
-    return f"{value:,.{decimals}f}"
+    if NOTHING < most < 1e-4:
+        return f"{value:.3g}".replace("-", MINUS)
+    decimals = 0 if most >= 1000 else 1 if most >= 10 else 4 if NOTHING < most < 0.00995 else 3
+    text = f"{value:,.{decimals}f}"
+    is_zero = not text.strip("-0.")
+    return text.lstrip("-") if is_zero else text.replace("-", MINUS)
+
+
+def short_interval(value: float, low: float, high: float) -> str:
+    """Format the ends of an interval or bracket with as many decimals as `short` gives the value.
+
+    >>> short_interval(0.71, 0.682, 0.74), short_interval(0.1, -0.05, 0.25)
+    ('0.682 to 0.740', '−0.050 to 0.250')
+    """
+    return " to ".join(short(end, value, low, high) for end in (low, high))
 
 
 def percent(share: float | None, spec: str = ".3g") -> str:
