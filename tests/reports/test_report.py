@@ -409,15 +409,29 @@ def test_a_long_table_of_the_pdf_has_its_heading_on_each_page() -> None:
         pages.new_page()
         pdf_pages._table(pages, Table("Values", ["statistic", "value"], rows))
         pages.finish()
-    assert written.count("statistic") == 4  # of as many pages
+    assert written.count("statistic") == 3  # of as many pages
     assert [text for text in written if text.startswith("row ")] == [row[0] for row in rows]
+
+
+def test_pictures_of_the_pdf_stand_as_on_the_page() -> None:
+    (pictures,) = [
+        block.pictures for block in section(built(), "Subgroups") if isinstance(block, Figures)
+    ]
+    rows = pdf_pages._in_rows(pictures)
+    assert [one for row in rows for one in row] == pictures
+    assert max(map(len, rows)) == 2  # of short names, two forest plots too
+    (first, *_) = pictures
+    renamed = first.estimates[0]._replace(
+        groups=tuple(g._replace(group="a long name " * 5) for g in first.estimates[0].groups)
+    )
+    assert len(pdf_pages._in_rows([first._replace(estimates=(renamed,))] * 2)) == 2
 
 
 def test_lines_of_the_pdf_fit_their_columns() -> None:
     lines = pdf_pages._wrapped("some words " * 30 + "a" * 80, 9.0, 3.0)
     assert len(lines) > 5
     assert all(pdf_pages._width(line, 9.0) <= 3.05 for line in lines[:-1])
-    widths = pdf_pages._column_widths([["a", "a long text " * 20, "b"]], 8.0)
+    widths = pdf_pages._column_widths([["a", "a long text " * 20, "b"]])
     assert sum(widths) <= pdf_pages.WIDTH - 2 * pdf_pages.MARGIN
     assert widths[0] < widths[1]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import io
-from typing import Any
+from typing import Any, NamedTuple
 
-from gosta.reports.blocks import Figures, List, Report, Section, Table, Text
+from gosta.reports.blocks import Block, Figures, List, Report, Section, Table, Text
 from gosta.statistics.pictures import Picture
 from gosta.views import plots
 
@@ -14,15 +14,24 @@ WIDTH, HEIGHT = 8.27, 11.69  # inches, A4
 MARGIN = 0.8  # inches
 POINTS = 72  # an inch
 SIZE = 9.0  # points, of texts
+TABLE_SIZE = 7.5  # points, in tables
+LEAST_NAMES = 1.6  # inches of the first column of a table, which gives way to the others
 LINE = 1.4  # distance of lines, in sizes of the text
 SIDE_BEARING = 0.1  # of a word, in sizes of the text
 GAP = 0.12  # inches between blocks, and between columns of a table
-AFTER_HEADING = 1.5  # inches that a heading needs below it, so that it does not end a page
+HEADING_SIZE = 1.4 * SIZE
+MOST_KEPT = 2.5  # inches of a table that is not broken
+KEPT_LINES = 2  # of a paragraph, and rows of a table, that stay with what is above
+ROW_GAP = 0.06  # inches between the rows of a table
 QUIET = "#555555"
 # Inches around the axes of a picture, for its labels: left, right, below, above.
 AROUND_CURVE = (0.65, 0.15, 0.5, 0.4)
-AROUND_FOREST = (1.9, 1.7, 0.5, 0.4)
+BELOW_FOREST, ABOVE_FOREST = 0.35, 0.45
+FOREST_GAP = 0.15  # inches between the axes of a forest plot and texts
+FOREST_LINE = 0.2  # inches
+LEAST_FOREST = 1.0  # inches of the axes of a forest plot that shares its line of the page
 PICTURE_SIZE = 8.0  # points, of texts in pictures
+FOREST_TEXT = PICTURE_SIZE * 0.833  # matplotlib's "small"
 
 
 class _Pages:
@@ -102,8 +111,8 @@ def render(report: Report) -> bytes:
 
 def _section(pages: _Pages, section: Section) -> None:
     pages.skip(2 * GAP)
-    pages.keep(AFTER_HEADING + _first_height(section))
-    _paragraph(pages, section.title, 1.4 * SIZE, weight="bold")
+    pages.keep(_line_height(HEADING_SIZE) + GAP + _least_height(section.blocks))
+    _paragraph(pages, section.title, HEADING_SIZE, weight="bold")
     for block in section.blocks:
         match block:
             case Text(text):
@@ -117,13 +126,18 @@ def _section(pages: _Pages, section: Section) -> None:
                 _table(pages, block)
 
 
-def _first_height(section: Section) -> float:
-    """Return the inches that a section needs to begin, besides those of its heading."""
-    first, *others = section.blocks
-    if isinstance(first, Figures):
-        return _row_height(_in_rows(first.pictures)[0])
-    is_before_table = isinstance(first, Text) and bool(others) and isinstance(others[0], Table)
-    return AFTER_HEADING * is_before_table
+def _least_height(blocks: list[Block]) -> float:
+    """Return the inches that the beginning of blocks needs, so that it stays with a heading."""
+    match blocks[0]:
+        case Figures(shown):
+            return _row_height(_in_rows(shown)[0])
+        case Table():
+            return _Set.of(blocks[0]).least_height
+        case Text(text) if len(blocks) > 1 and isinstance(blocks[1], Table):
+            lines = len(_wrapped(text, SIZE, WIDTH - 2 * MARGIN))
+            return lines * _line_height(SIZE) + GAP + _least_height(blocks[1:])
+        case _:
+            return KEPT_LINES * _line_height(SIZE)
 
 
 def _paragraph(pages: _Pages, text: str, size: float, mark: str = "", **look: Any) -> None:
@@ -164,58 +178,95 @@ def _wrapped(text: str, size: float, width: float, weight: str = "normal", **_: 
     return lines
 
 
-def _table(pages: _Pages, table: Table) -> None:
-    size = SIZE - 1
-    rows = [table.heading, *table.rows] if any(table.heading) else table.rows
-    widths = _column_widths(rows, size)
-    first = sum(max(c.count("\n") + 1 for c in row) for row in rows[:2]) * _line_height(size)
-    pages.keep(AFTER_HEADING / 2 + first)
-    _paragraph(pages, table.caption, SIZE, weight="bold")
-    pages.skip(-GAP / 2)
-    has_heading = any(table.heading)
-    heading = [_cell(*cell, size, "bold") for cell in zip(table.heading, widths, strict=True)]
-    for row in rows:
-        weight = "bold" if row is table.heading else "normal"
-        cells = [_cell(*cell, size, weight) for cell in zip(row, widths, strict=True)]
-        if pages.keep(_height(cells, size)) and has_heading:
-            _row(pages, heading, widths, size, "bold")
-        _row(pages, cells, widths, size, weight)
-    pages.skip(1.5 * GAP)
-
-
 Cell = list[tuple[str, bool]]  # lines, and whether each is said of the value
 
 
-def _height(cells: list[Cell], size: float) -> float:
-    return _line_height(size) * max(map(len, cells)) + 0.06
+class _Set(NamedTuple):
+    """A table set in lines."""
+
+    caption: list[str]
+    widths: list[float]  # of the columns, in inches
+    heading: list[Cell]  # empty if there is none
+    rows: list[list[Cell]]
+
+    @classmethod
+    def of(cls, table: Table) -> _Set:
+        """Set a table, with intervals beside their values if all columns fit then."""
+        texts = [table.heading, *table.rows] if any(table.heading) else table.rows
+        room = WIDTH - 2 * MARGIN
+        beside = [[cell.replace("\n(", " (") for cell in row] for row in texts]
+        names, *others = _natural_widths(beside)
+        needed = min(names, LEAST_NAMES) + sum(others) + GAP * len(others)
+        texts = beside if needed <= room else texts
+        widths = _column_widths(texts)
+        weights = ["bold"] * (len(texts) - len(table.rows)) + ["normal"] * len(table.rows)
+        rows = [
+            [_cell(text, width, weight) for text, width in zip(row, widths, strict=True)]
+            for row, weight in zip(texts, weights, strict=True)
+        ]
+        heading = rows.pop(0) if any(table.heading) else []
+        return cls(_wrapped(table.caption, SIZE, room, "bold"), widths, heading, rows)
+
+    @property
+    def least_height(self) -> float:
+        """Inches that have to be on one page: the caption and a few rows, or all of a small one."""
+        caption = len(self.caption) * _line_height(SIZE) + GAP / 2
+        heights = [_height(row) for row in [self.heading, *self.rows]]
+        whole = caption + sum(heights)
+        return whole if whole <= MOST_KEPT else caption + sum(heights[: 1 + KEPT_LINES])
 
 
-def _row(pages: _Pages, cells: list[Cell], widths: list[float], size: float, weight: str) -> None:
-    height = _height(cells, size)
+def _table(pages: _Pages, table: Table) -> None:
+    made = _Set.of(table)
+    pages.keep(made.least_height)
+    _paragraph(pages, table.caption, SIZE, weight="bold")
+    pages.skip(-GAP / 2)
+    if made.heading:
+        _row(pages, made.heading, made.widths, "bold")
+    for k, row in enumerate(made.rows):
+        is_near_end = k + KEPT_LINES == len(made.rows)
+        kept = made.rows[k:] if is_near_end else [row]
+        if pages.keep(sum(map(_height, kept))) and made.heading:
+            _row(pages, made.heading, made.widths, "bold")
+        _row(pages, row, made.widths, "normal")
+    pages.skip(1.5 * GAP)
+
+
+def _height(cells: list[Cell]) -> float:
+    return _line_height(TABLE_SIZE) * max(map(len, cells)) + ROW_GAP if cells else 0.0
+
+
+def _row(pages: _Pages, cells: list[Cell], widths: list[float], weight: str) -> None:
+    height = _height(cells)
     top, left = pages.reserve(height), MARGIN
     for lines, width in zip(cells, widths, strict=True):
         for k, (line, is_quiet) in enumerate(lines):
             look = {"color": QUIET} if is_quiet else {"color": "black", "weight": weight}
-            pages.write(line, left, top + k * _line_height(size), size, **look)
+            pages.write(line, left, top + k * _line_height(TABLE_SIZE), TABLE_SIZE, **look)
         left += width + GAP
-    pages.rule(top + height - 0.03, left - GAP - MARGIN)
+    pages.rule(top + height - ROW_GAP / 2, left - GAP - MARGIN)
 
 
-def _cell(text: str, width: float, size: float, weight: str) -> Cell:
+def _cell(text: str, width: float, weight: str) -> Cell:
     """Return the lines of a cell that fit its width."""
     return [
         (line, k > 0)
         for k, part in enumerate(text.split("\n"))
-        for line in _wrapped(part, size, width, weight)
+        for line in _wrapped(part, TABLE_SIZE, width, weight)
     ]
 
 
-def _column_widths(rows: list[list[str]], size: float) -> list[float]:
-    """Return the width of each column in inches; the widest give way where all do not fit."""
-    natural = [
-        max(_width(line, size, "bold") for cell in column for line in cell.split("\n"))
+def _natural_widths(rows: list[list[str]]) -> list[float]:
+    """Return the width in inches of each column whose lines are not broken."""
+    return [
+        max(_width(line, TABLE_SIZE, "bold") for cell in column for line in cell.split("\n"))
         for column in zip(*rows, strict=True)
     ]
+
+
+def _column_widths(rows: list[list[str]]) -> list[float]:
+    """Return the width of each column in inches; the widest give way where all do not fit."""
+    natural = _natural_widths(rows)
     room = WIDTH - 2 * MARGIN - GAP * (len(natural) - 1)
     most = max(natural)
     while sum(min(width, most) for width in natural) > room:
@@ -225,36 +276,56 @@ def _column_widths(rows: list[list[str]], size: float) -> list[float]:
 
 def _figures(pages: _Pages, pictures: list[Picture]) -> None:
     for shown in _in_rows(pictures):
-        width = _picture_width(shown[0])
         height = _row_height(shown)
         top = pages.reserve(height)
+        width = (WIDTH - 2 * MARGIN) / (2 if _fits_half(shown[0]) else 1)
         for place, one in enumerate(shown):
-            left, right, below, above = AROUND_CURVE if one.is_curve else AROUND_FOREST
-            below += max(each.risk_height for each in shown)
+            left, right, below, above = _around(one)
+            if one.is_curve:
+                below += max(each.risk_height for each in shown)
             ax = pages.axes(
                 MARGIN + place * width + left,
                 top + above,
                 width - left - right,
-                height - below - above,
+                height - below - above if one.is_curve else FOREST_LINE * len(one.lines),
             )
             one.draw(ax)
         pages.skip(GAP)
 
 
-def _picture_width(picture: Picture) -> float:
-    """Return inches: a curve has half of the page."""
-    return (WIDTH - 2 * MARGIN) / (2 if picture.is_curve else 1)
+def _around(picture: Picture) -> tuple[float, float, float, float]:
+    """Return the inches left, right, below and above of the axes of a picture."""
+    if picture.is_curve:
+        return AROUND_CURVE
+    left, right = (
+        max(_width(text, FOREST_TEXT) for text in texts) + FOREST_GAP
+        for texts in ([line.name for line in picture.lines], [line.text for line in picture.lines])
+    )
+    return left, right, BELOW_FOREST, ABOVE_FOREST
+
+
+def _fits_half(picture: Picture) -> bool:
+    """Return whether a picture can have half of the page: a curve, or a plot of short texts."""
+    left, right, *_ = _around(picture)
+    return picture.is_curve or left + right + LEAST_FOREST <= WIDTH / 2 - MARGIN
 
 
 def _row_height(shown: list[Picture]) -> float:
     """Return the inches of pictures beside each other."""
-    first = shown[0]
-    return max(one.size[1] for one in shown) * min(_picture_width(first) / first.size[0], 1.0)
+    if shown[0].is_curve:
+        scale = (WIDTH / 2 - MARGIN) / shown[0].size[0]
+        return max(one.size[1] for one in shown) * scale
+    return ABOVE_FOREST + BELOW_FOREST + FOREST_LINE * max(len(one.lines) for one in shown)
 
 
 def _in_rows(pictures: list[Picture]) -> list[list[Picture]]:
-    """Return pictures in rows: two curves beside each other, a forest plot alone."""
-    curves = [picture for picture in pictures if picture.is_curve]
-    forests = [picture for picture in pictures if not picture.is_curve]
-    pairs = [curves[k : k + 2] for k in range(0, len(curves), 2)]
-    return [*pairs, *([picture] for picture in forests)]
+    """Return pictures in rows: two of a kind beside each other, if they can have half of a page."""
+    rows: list[list[Picture]] = []
+    for picture in pictures:
+        last = rows[-1] if rows else []
+        is_alike = len(last) == 1 and last[0].is_curve == picture.is_curve
+        if is_alike and _fits_half(last[0]) and _fits_half(picture):
+            last.append(picture)
+        else:
+            rows.append([picture])
+    return rows

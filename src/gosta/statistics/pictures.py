@@ -67,8 +67,20 @@ class Picture(NamedTuple):
     def size(self) -> tuple[float, float]:
         """Width and height in inches."""
         if not self.is_curve:
-            return FOREST_WIDTH, 0.9 + FOREST_LINE * len(_lines(self))
+            return FOREST_WIDTH, 0.9 + FOREST_LINE * len(self.lines)
         return CURVE_SIZE[0], CURVE_SIZE[1] + self.risk_height
+
+    @property
+    def lines(self) -> list[Line]:
+        """Values under each other."""
+        first = self.estimates[0]
+        if np.ndim(first.value) == 1:
+            parts = zip(first.labels, first.value, first.low, first.high, strict=True)
+            return [Line(name, value, low, high, first.n) for name, value, low, high in parts]
+        lines = [_line(one, _label(one, self) or self.title) for one in _parts(self)]
+        if self.has_groups:
+            lines.append(_line(first, "all rows")._replace(is_summary=True))
+        return lines
 
     @property
     def risk_height(self) -> float:
@@ -82,7 +94,7 @@ class Picture(NamedTuple):
     def description(self) -> str:
         """What is seen, for those who cannot see it."""
         if not self.is_curve:
-            found = [f"{one.label} {numbers.short(one.value)}" for one in _lines(self)]
+            found = [f"{one.label} {numbers.short(one.value)}" for one in self.lines]
             return f"{self.title}: {', '.join(found)}"
         horizontal, vertical = self.estimates[0].axes or ("", "")
         found = []
@@ -98,8 +110,7 @@ class Picture(NamedTuple):
         if self.is_curve:
             _draw_curves(self, ax)
         else:
-            lines = _lines(self)
-            curves.draw_forest(ax, lines, REFERENCES.get(self.kind))
+            curves.draw_forest(ax, self.lines, REFERENCES.get(self.kind))
         ax.set_title(_wrapped(self.title), fontsize="medium")
         for text in ax.findobj(lambda artist: hasattr(artist, "set_parse_math")):
             text.set_parse_math(False)  # a name such as "$x^$" is no formula
@@ -252,17 +263,6 @@ def _parts(picture: Picture) -> list[Estimate]:
     if not picture.has_groups:
         return list(picture.estimates)
     return [one for one in picture.estimates[0].groups if one.value is not None]
-
-
-def _lines(picture: Picture) -> list[Line]:
-    first = picture.estimates[0]
-    if np.ndim(first.value) == 1:
-        parts = zip(first.labels, first.value, first.low, first.high, strict=True)
-        return [Line(name, value, low, high, first.n) for name, value, low, high in parts]
-    lines = [_line(one, _label(one, picture) or picture.title) for one in _parts(picture)]
-    if picture.has_groups:
-        lines.append(_line(first, "all rows")._replace(is_summary=True))
-    return lines
 
 
 def _line(estimate: Estimate, label: str) -> Line:

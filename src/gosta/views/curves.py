@@ -59,6 +59,19 @@ class Line(NamedTuple):
     rows: int
     is_summary: bool = False  # over all rows, drawn below the groups as a diamond
 
+    @property
+    def name(self) -> str:
+        """What stands left of it."""
+        return f"{self.label} (n = {self.rows:,})"
+
+    @property
+    def text(self) -> str:
+        """What stands right of it: the value, and its interval if it has one."""
+        ends = (self.low, self.high)
+        if not np.isfinite(ends).all():
+            return short(self.value)
+        return f"{short(self.value, *ends)} ({short_interval(self.value, *ends)})"
+
 
 class Style(NamedTuple):
     """How curves of one kind are drawn."""
@@ -286,18 +299,14 @@ def draw_forest(ax: Any, lines: Sequence[Line], reference: float | None = None) 
     for place, line in zip(places, lines, strict=True):
         colour = COLOURS[1] if line.is_summary else COLOURS[0]
         marker = "D" if line.is_summary else "s"
-        text = short(line.value)
         if np.isfinite([line.low, line.high]).all():
-            ends = (line.low, line.high)
-            ax.plot(ends, [place, place], color=colour, linewidth=1.6)
-            text = f"{short(line.value, *ends)} ({short_interval(line.value, *ends)})"
+            ax.plot((line.low, line.high), [place, place], color=colour, linewidth=1.6)
         ax.plot(line.value, place, marker=marker, color=colour, markersize=6, linestyle="")
         at = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": FONT}
-        ax.text(1.02, place, text, **at)
+        ax.text(1.02, place, line.text, **at)
     if reference is not None:
         ax.axvline(reference, color=GREY, linewidth=1, linestyle=DASHES[1], zorder=1)
-    labels = [f"{line.label} (n = {line.rows:,})" for line in lines]
-    ax.set_yticks(places, labels, fontsize=FONT)
+    ax.set_yticks(places, [line.name for line in lines], fontsize=FONT)
     ax.set_ylim(-0.7, len(lines) - 0.3)
     ax.tick_params(axis="y", length=0)
     finish(ax)
