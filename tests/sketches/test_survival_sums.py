@@ -165,3 +165,19 @@ def test_the_integrated_brier_score_is_the_mean_over_time_of_those_at_horizons()
     for end in ("value", "low", "high"):
         wanted = shares @ np.array([getattr(part, end)[0] for part in parts])
         assert getattr(whole, end)[0] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_steps_of_a_curve_give_way_to_times_that_were_asked_for() -> None:
+    """Between a step and the time after it there are fewer events than may be shown."""
+    days = np.repeat([340.0, 355.0, 370.0, 900.0], [40, 3, 6, 60])
+    data = {"time": days, "event": (days < 400).astype(float)}
+    steps = [float(step) for step in range(50, 1000, 50)]
+    found = []
+    for options in ({"times": [365, *steps]}, {"times": 365, "steps": steps}):
+        layout = make_layout("kaplan-meier", Bins(20, RANGES), options=options)
+        result = from_sums(layout, data, min_cell=5)
+        place = list(result.at).index(365)
+        found.append((result.high[place] - result.low[place], result.without_edge))
+    assert found[0][0] > 0.05
+    assert 365.0 in found[0][1]
+    assert found[1] == (pytest.approx(0.0, abs=1e-9), ())

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from gosta.runtime.arrays import Booleans, Floats, Integers
+from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.definition import Axis, Features, Result, Sketch, in_order, single
 
 # The bins of a first sum that finds edges.
 FEWEST_FINE_BINS = 256
 MOST_FINE_BINS = 2048
+NO_STEPS = np.zeros(0)
 
 
 def sums_before(counts: Floats, axis: int = -1) -> Floats:
@@ -40,11 +42,11 @@ def without_noise(counts: Floats) -> Floats:
 
 
 def merge_starts(
-    counts: Floats, min_cell: int, ends: Floats, is_kept: Booleans | None = None
+    counts: Floats, min_cell: int, ends: Floats, worth: Floats | None = None
 ) -> list[int]:
     """Return where bins begin after neighbours are merged.
 
-    As few as possible of the edges between bins that are to be kept are lost.
+    The edges between bins that are lost are those of the least `worth`.
 
     Every group's count is 0 or at least `min_cell` then. `counts` is groups × bins, `ends` where
     bins begin and end; no group is small altogether. The width of brackets grows with the pairs of
@@ -52,9 +54,9 @@ def merge_starts(
     one with the least sum of these over bins is chosen.
     """
     bins = counts.shape[1]
-    kept = np.zeros(bins + 1)  # edges to keep up to the beginning of each bin
-    if is_kept is not None:
-        kept[1:bins] = np.cumsum(is_kept)
+    kept = np.zeros(bins + 1)  # worth of the edges up to the beginning of each bin
+    if worth is not None:
+        kept[1:bins] = np.cumsum(worth)
     of_lost_edge = counts.sum() ** 2 * max(1.0, ends[-1] - ends[0])  # more than all bins cost
     sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
     best = np.full(bins + 1, np.inf)  # the least cost of all bins before each
@@ -78,15 +80,23 @@ def merge_starts(
 
 
 def merge_starts_of_each(
-    counts: Floats, min_cell: int, axis: Axis, asked: Floats
+    counts: Floats, min_cell: int, axis: Axis, asked: Floats, steps: Floats = NO_STEPS
 ) -> list[Integers]:
     """Return where bins of each group begin after small ones are merged, each group on its own.
 
     So where one group is small nothing is hidden of the others. As few as possible of the values
-    asked for lose their edge.
+    asked for lose their edge, and of the steps between them.
     """
-    is_kept = np.isin(axis.edges, asked)
-    return [np.array(merge_starts(one[None], min_cell, axis.bounds, is_kept)) for one in counts]
+    worth = np.where(np.isin(axis.edges, steps), 1.0, 0.0)
+    worth[np.isin(axis.edges, asked)] = worth.sum() + 1
+    return [np.array(merge_starts(one[None], min_cell, axis.bounds, worth)) for one in counts]
+
+
+def without_edge(axis: Axis, asked: Floats, starts: Sequence[Integers]) -> Floats:
+    """Return the values asked for that lie inside a bin of a group since small ones were merged."""
+    edges = np.array(axis.edges)
+    kept = [np.isin(asked, edges[own[1:] - 1]) for own in starts]
+    return np.asarray(asked[np.isin(asked, edges) & ~np.all(kept, axis=0)])
 
 
 class Counts(Sketch):

@@ -267,6 +267,11 @@ class Sketch(ABC):
         """Return a sketch and its totals in whose bins no group is small, if none is in all."""
         return self, totals
 
+    @property
+    def without_edge(self) -> Floats:
+        """Return the points asked for that lie inside a bin since small ones were merged."""
+        return np.zeros(0)
+
     def is_plausible(self, totals: Floats, tolerance: float) -> bool:
         """Return whether totals can be sums of features, with errors of at most `tolerance`."""
         if self.are_counts and tolerance == 0 and (totals % 1 != 0).any():

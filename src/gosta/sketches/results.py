@@ -62,6 +62,8 @@ class StratumResult(NamedTuple):
     intervals: tuple[tuple[Number, Number], ...] = ()
     standard_errors: Values = ()
     p_values: Values = ()  # of differences, by the standard errors: see `Estimate.p_value`
+    # Of a curve: points asked for that lie inside a bin, since small bins were merged.
+    without_edge: tuple[float, ...] = ()
 
 
 def no_result(statistic: str, stratum: str) -> StratumResult:
@@ -129,6 +131,7 @@ def stratum_result(
         intervals=intervals,
         standard_errors=all_errors,
         p_values=_p_values(definition_of(sketch.name), values, all_errors or (error,)),
+        without_edge=tuple(sketch.without_edge.tolist()) if noise == 0 else (),
     )
 
 

@@ -6,6 +6,7 @@ possible.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from math import erfc, inf, sqrt
 from typing import NamedTuple
@@ -13,10 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gosta.measures import survival  # noqa: F401
+from gosta.measures.definition import numbers_of
 from gosta.runtime.arrays import Floats
-from gosta.sketches.bins import merge_starts_of_each, sums_after, sums_before
+from gosta.sketches.bins import merge_starts_of_each, sums_after, sums_before, without_edge
 from gosta.sketches.definition import Result, Sketch, sketch, undefined
 from gosta.sketches.time_bins import LEAST_ROWS, TimeBins, TimeCurve
+from gosta.statistics.definition import Options
 
 # Of expected events, for each event: far less than this is lost to the rounding of floats.
 FLOAT_ERROR = 1e-12
@@ -44,17 +47,34 @@ class Running(NamedTuple):
 @sketch("kaplan-meier")
 class KaplanMeier(TimeCurve, TimeBins):
     """Kaplan-Meier curve, the share without an event before a time: at `times`, or up to ten edges
-    of time bins.
+    of time bins; and at `steps` between, whose bins are merged first where they are small.
     """
 
     sums = "event times"
     roles = ("time", "event")
     shows_bins = True
     trend = -1
+    defaults = {"times": None, "steps": ()}  # noqa: RUF012
 
     def prepare(self) -> None:
         super().prepare()
+        given, steps = self.options["times"], self.options["steps"]
+        self.asked = np.zeros(0) if given is None else self.times
+        self.steps = numbers_of("steps", steps) if len(steps) else np.zeros(0)
+        if len(steps):
+            self.times = np.union1d(self.asked, self.steps)
         self.starts = [np.arange(self.axes[0].bins)] * 2  # of the bins of each group that are known
+
+    @classmethod
+    def cuts(cls, options: Options) -> Mapping[str, Floats]:
+        steps = options.get("steps", ())
+        own = {"time": numbers_of("steps", steps)} if len(steps) else {}
+        both = [*super().cuts(options).values(), *own.values()]
+        return {"time": np.concatenate(both)} if both else {}
+
+    @property
+    def without_edge(self) -> Floats:
+        return without_edge(self.axes[0], self.asked, self.starts)
 
     def with_noise(self, totals: Floats, noise: float) -> Sketch:
         """Add up the bins in which there are too few rows at risk, and show no times in them."""
@@ -71,8 +91,8 @@ class KaplanMeier(TimeCurve, TimeBins):
         can.
         """
         made = copy(self)
-        asked = np.zeros(0) if self.options["times"] is None else self.times
-        made.starts = merge_starts_of_each(self.table(totals), min_cell, self.axes[0], asked)
+        counts = self.table(totals)
+        made.starts = merge_starts_of_each(counts, min_cell, self.axes[0], self.asked, self.steps)
         return made, totals
 
     def running(self, totals: Floats) -> tuple[Running, Running]:

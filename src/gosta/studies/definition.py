@@ -158,14 +158,13 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def options_of(self, statistic: str, by_sums: bool = False) -> dict[str, Any]:
         """Return the options of a statistic that the study sets."""
         asked = self.study
-        times = asked.times
-        if statistic == CURVE:  # over rows it steps at each event
-            times = self._curve_times() if by_sums else ()
+        is_curve = statistic == CURVE  # over rows it steps at each event
         is_decision = statistic in DECISIONS
         thresholds = asked.decision_thresholds if is_decision else asked.thresholds
         given: dict[str, Any] = {
             "thresholds": list(thresholds),
-            "times": list(times),
+            "times": [] if is_curve and not by_sums else list(asked.times),
+            "steps": list(self._curve_steps()) if is_curve else [],
             "horizon": asked.horizon,
             "cuts": list(RISK_CUTS),
             "levels": {
@@ -181,19 +180,18 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             known = set((MEASURES.get(statistic) or STATISTICS[statistic]).options)
         return {name: value for name, value in given.items() if value and name in known}
 
-    def _curve_times(self) -> tuple[float, ...]:
-        """Return the times at which sums tell a curve: those asked, and steps of the range.
+    def _curve_steps(self) -> tuple[float, ...]:
+        """Return the steps of the range at which sums tell a curve, beside the times asked for.
 
-        A step near a time asked for is left out, since few events lie between the two.
+        A step near one of these is left out, since few events lie between the two.
         """
         ends, asked = self.columns[self.study.time or ""].range, self.study.times
         if ends is None:
-            return asked
+            return ()
         low, high = ends
         near = (high - low) / CURVE_STEPS / 2
         steps = (low + (high - low) * (k / CURVE_STEPS) for k in range(1, CURVE_STEPS + 1))
-        far = (step for step in steps if all(abs(step - time) >= near for time in asked))
-        return tuple(sorted({*asked, *far}))
+        return tuple(step for step in steps if all(abs(step - time) >= near for time in asked))
 
     @property
     def private(self) -> PrivateSettings:

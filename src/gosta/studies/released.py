@@ -30,11 +30,16 @@ def collect(study: Study, results: Sequence[StratumResult], how: dict[str, Any])
     for title in sorted(asked.keys() - estimates.keys()):
         raise InputError(f"the network does not compute {title} of the study", remedy=WAY_OUT)
     clipped = {one.statistic: one.clipped for one in results if not one.stratum}
+    inside = {title: _inside_bins(results, title) for title in asked}
     errors = _count_errors(study, how)
     found = []
     for title, item in asked.items():
         estimate, own = estimates[title], study.options_of(item.statistic, True)
-        warnings = (*estimate.warnings, *_warnings(clipped[title], errors.get(title, 0.0)))
+        warnings = (
+            *estimate.warnings,
+            *inside[title],
+            *_warnings(clipped[title], errors.get(title, 0.0)),
+        )
         estimate = estimate._replace(columns=item.columns, options=own, warnings=warnings)
         estimate = _with_rows(estimate, errors[title]) if errors else estimate
         found.append((item, estimate))
@@ -72,6 +77,20 @@ def _rows_with_noise(
     title = min(complete, key=lambda one: errors[one])
     error = errors[title] * math.sqrt(max(1, len(estimates[title].groups)))
     return about(estimates[title].n, error), error
+
+
+def _inside_bins(results: Sequence[StratumResult], title: str) -> tuple[str, ...]:
+    """Return what to say of times or thresholds that lie inside bins that were merged."""
+    found = [one for one in results if one.statistic == title and one.without_edge]
+    places = (
+        f"{one.stratum or 'all rows'}: " + ", ".join(f"{point:g}" for point in one.without_edge)
+        for one in found
+    )
+    if not found:
+        return ()
+    return (
+        f"few rows are near {'; '.join(places)}: what is there is between the ends of the bracket",
+    )
 
 
 def _warnings(clipped: float, error: float) -> tuple[str, ...]:
