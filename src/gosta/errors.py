@@ -77,7 +77,9 @@ class DataError(InputError):
 class FormatError(DataError):
     """A file is written otherwise than it is read; a setting of its format can say so."""
 
-    def __init__(self, reason: str, advice: str = "", setting: str = "", value: str = "") -> None:
+    def __init__(
+        self, reason: str, advice: str = "", setting: str = "", value: object = ""
+    ) -> None:
         remedy = f"{advice} --{setting} {value} ({setting}={value!r} in gosta.datasets.load)"
         super().__init__(reason, remedy=remedy if setting else "")
         self.advice = advice  # such as "name its encoding, such as"

@@ -356,7 +356,7 @@ def test_loading() -> None:
         ("a.csv", b"a,a\n1,2\n", r"has 2 \(a\.1, a\.2\)"),
         ("a.csv", b"a\n\xff\xfe\n1\n", "not text in UTF-8"),
         ("a.csv", b"\xff\xfea\n1\n", "not text in UTF-8"),
-        ("a.csv", b"a\n1\nx\n2\n", "column 'a' has 'x' in row 2"),
+        ("a.csv", b"a\n1\nx\n2\n", "column 'a' has 'x' in line 3"),
         ("a.csv", b"a\n1\n\n\n2\nNA\n", "column 'a' has 1 missing"),
         ("a.parquet", b"PAR1 no", "cannot read .*a.parquet"),
         ("a.npy", b"nothing", "cannot read .*a.npy"),

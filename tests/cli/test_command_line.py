@@ -127,7 +127,7 @@ def test_files_and_own_statistics(run, tmp_path: Path) -> None:  # type: ignore[
     failed = run(*arguments)
     assert (failed.code, failed.out) == (2, "")
     assert failed.err == (
-        "gosta: auc: column 'risk' has 1 missing or infinite value (first in row 5); "
+        "gosta: auc: column 'risk' has 1 missing or infinite value (first in line 6); "
         "drop those rows with drop_missing=True (--drop-missing)\n"
     )
     assert json.loads(run(*arguments, "--drop-missing", "--json").out)["value"] == 0.75

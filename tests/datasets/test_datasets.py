@@ -395,7 +395,7 @@ def test_bytes_that_are_not_text_matter_only_if_used(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n1,\xff\n2,x\n4,y\n")
     assert gosta.exact(path, "variance", columns="a") == pytest.approx(7 / 3)
-    with pytest.raises(gosta.DataError, match="column 'b' has bytes, not text in UTF-8, in row 1"):
+    with pytest.raises(gosta.DataError, match="column 'b' has bytes, not text in UTF-8, in line 2"):
         gosta.exact(path, "variance", columns="b")
 
 

@@ -132,7 +132,7 @@ def test_separator_decimal_sign_and_encoding(
     assert load(path, sep=":").to_floats(["b"]).ravel().tolist() == [2.0, 4.0]
     path.write_text("a;b\n1,5;2\n2,5;4\n")
     with pytest.raises(
-        gosta.DataError, match="'1,5' in row 1 where a number is needed; if commas are decimal"
+        gosta.DataError, match="'1,5' in line 2 where a number is needed; if commas are decimal"
     ):
         gosta.exact(path, "variance", columns="a")
     path.write_text("1,5;2\n2,5;4\n")
@@ -232,7 +232,7 @@ def test_excel(tmp_path: Path) -> None:
         load(path, sheet="secnd")
     with pytest.raises(
         gosta.DataError,
-        match="the date '2024-01-02 00:00:00' in row 1 where a number is needed; turn",
+        match="the date '2024-01-02 00:00:00' in row 3 where a number is needed; turn",
     ):
         gosta.exact(path, "variance", columns="day")
     path.write_bytes(b"nothing")
@@ -403,6 +403,6 @@ def test_names_of_a_sheet_that_are_there_twice_get_a_number(tmp_path: Path) -> N
 
 def test_rows_that_are_left_keep_their_number() -> None:
     data = load({"x": [1.0, 2.0, np.nan, 4.0]}).take(slice(1, None))
-    assert data.take([2]).row_number(0) == 4
+    assert data.take([2]).row_names[0] == "row 4"
     with pytest.raises(gosta.DataError, match="first in row 3"):
         data.to_floats(["x"])

@@ -263,22 +263,22 @@ def test_rules_survive_in_node_toml(tmp_path: Path) -> None:
         (
             "0,5 0,7 k.A. 1 k.A.",
             ",",
-            r"column 'x' has 2 cells that are no numbers \('k.A.', first in row 3\); if they stand "
-            r"for missing values: --na-values k.A. \(na_values of harmonise\)",
+            r"column 'x' has 2 cells that are no numbers \('k.A.', first in line 4\); if they "
+            r"stand for missing values: --na-values k.A. \(na_values of harmonise\)",
         ),
-        ("0,5 0,7 k.A. 1 2", ".", "'k.A.' in row 3 .*; if it stands for a .* --na-values k.A."),
-        ("0,5 0,7 1 2 3", ".", "'0,5' in row 1 where .*; if commas .* say so: --decimal ,"),
-        ("0,5 0.7 1", ".", "'0,5' in row 1 .*, and '0.7' in row 2; write all with one decimal"),
-        ("0,5 0.7 1", ",", "'0.7' in row 2 .*, and '0,5' in row 1; write all with one decimal"),
-        ("0.5 0.7 1", ",", "'0.5' in row 1 where .*; if points .*, leave out --decimal ,$"),
+        ("0,5 0,7 k.A. 1 2", ".", "'0,5' in line 2 where .*; if commas .* say so: --decimal ,"),
+        ("0,5 0,7 1 2 3", ".", "'0,5' in line 2 where .*; if commas .* say so: --decimal ,"),
+        ("0,5 0.7 1", ".", "'0,5' in line 2 .*, and '0.7' in line 3; write all with one decimal"),
+        ("0,5 0.7 1", ",", "'0.7' in line 3 .*, and '0,5' in line 2; write all with one decimal"),
+        ("0.5 0.7 1", ",", "'0.5' in line 2 where .*; if points .*, leave out --decimal ,$"),
         ("1.234 7 1", ",", "leave out --decimal ,; if points stand between .*: --scale x=1"),
         ("12,5% 3% 4%", ",", r"has 3 cells .*'12,5%', .*; for per cent .*: --scale x=0.01 \("),
         ("12,5% 3% 4%", ".", "for per cent as shares: --decimal , --scale x=0.01"),
-        ("61_J. 65_J.", ".", r"'61 J.', first in row 1\); for the numbers without their unit: -"),
+        ("61_J. 65_J.", ".", r"'61 J.', first in line 2\); for the numbers without their unit: -"),
         ("1.234,5 999 1", ".", "signs between thousands: --decimal , --scale x=1"),
         ("1,234,567 999 1", ".", "for numbers with signs between thousands: --scale x=1"),
-        ("a b c 1", ".", "has 'a' in row 1 where a number is needed; correct the row or"),
-        ("2020-01-31 1 2", ".", "has the date '2020-01-31' in row 1"),
+        ("a b c 1", ".", "has 'a' in line 2 where a number is needed; correct the row or"),
+        ("2020-01-31 1 2", ".", "has the date '2020-01-31' in line 2"),
     ],
 )
 def test_errors_name_the_real_cause(tmp_path: Path, cells: str, decimal: str, message: str) -> None:
@@ -299,7 +299,7 @@ def test_errors_name_the_real_cause(tmp_path: Path, cells: str, decimal: str, me
 
 def test_points_between_thousands_are_never_read_as_decimals(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("x;y\n1.234;0\n999;0\n", encoding="utf-8")
-    with pytest.raises(gosta.DataError, match=r"'1\.234' in row 1"):
+    with pytest.raises(gosta.DataError, match=r"'1\.234' in line 2"):
         gosta.exact(load(tmp_path / "x.csv", decimal=","), "variance", columns=["x"])
 
 

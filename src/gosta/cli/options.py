@@ -50,6 +50,9 @@ Header = Annotated[
     str, "Whether the first line holds names: yes, no, or auto: no, if it is all numbers."
 ]
 Sheet = Annotated[str | None, "Sheet of an Excel file; by default the first."]
+Skip = Annotated[
+    int | None, "Lines above the names of columns, such as a title; by default found if certain."
+]
 RenamedColumns = Annotated[
     list[str] | None,
     "A column by another name than in the file, NAME=NAME_IN_FILE, as died=verstorben.",
@@ -116,6 +119,7 @@ class Reading:
     encoding: Encoding = "utf-8"
     header: Header = "auto"
     sheet: Sheet = None
+    skip: Skip = None
     column: RenamedColumns = None
     value: RenamedValues = None
     scale: Scale = None
@@ -171,6 +175,7 @@ class Rows:
     encoding: Encoding = "utf-8"
     header: Header = "auto"
     sheet: Sheet = None
+    skip: Skip = None
     column: RenamedColumns = None
     value: RenamedValues = None
     scale: Scale = None

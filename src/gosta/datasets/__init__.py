@@ -32,6 +32,7 @@ from gosta.datasets.columns import (
 from gosta.datasets.data import Data
 from gosta.datasets.harmonise import Harmonisation, as_harmonisation
 from gosta.datasets.named import DATASETS
+from gosta.datasets.row_names import below
 from gosta.errors import DataError, GostaError, InputError, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import require
@@ -54,6 +55,7 @@ def load(
     encoding: str = "utf-8",
     header: str = "auto",
     sheet: str | None = None,
+    skip: int | None = None,
     harmonise: Harmonisation | Mapping[str, Any] = MappingProxyType({}),
 ) -> Data:
     """Load data by name, from files, or from an object in memory.
@@ -78,6 +80,9 @@ def load(
         Whether the first line holds names: "yes", "no", or "auto": no, if it holds numbers only.
     sheet
         The sheet of an Excel file; by default the first.
+    skip
+        How many lines stand above the names, such as a title; by default they are found where that
+        is certain, and a warning says so.
     harmonise
         How a file's names, values and units become others: ``columns`` (``{"died":
         "verstorben"}``, the new name first), ``values`` (``{"died": {"ja": "yes"}}``), ``scale``
@@ -97,7 +102,7 @@ def load(
     """
     n = None if n is None else _integer("n", n, 1)
     file_format = files.Format(
-        sep, decimal, encoding, header, sheet, as_harmonisation(harmonise)
+        sep, decimal, encoding, header, sheet, skip, as_harmonisation(harmonise)
     ).check()
     entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):
@@ -183,6 +188,7 @@ def _from_files(source: Any, file_format: files.Format) -> Data:
     columns[origin] = np.repeat(
         np.array([path.name for path in paths], dtype=object), [len(part) for part in parts]
     )
+    named_parts = list(zip(paths, parts, strict=True))
     made, headers = _data(name, columns), {part.has_header for part in parts}
     doubts = tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts))
     return dataclasses.replace(
@@ -191,6 +197,7 @@ def _from_files(source: Any, file_format: files.Format) -> Data:
         features=(),
         has_header=headers.pop() if len(headers) == 1 else None,
         doubts=doubts,
+        row_names=below([(path.name, part.row_names, len(part)) for path, part in named_parts]),
     )
 
 
@@ -218,7 +225,10 @@ def _from_standard_input(file_format: files.Format) -> Data:
 
 def _from_table(name: str, table: files.Table) -> Data:
     return dataclasses.replace(
-        _data(name, table.columns), has_header=table.has_header, doubts=table.doubts
+        _data(name, table.columns),
+        has_header=table.has_header,
+        doubts=table.doubts,
+        row_names=table.row_names,
     )
 
 

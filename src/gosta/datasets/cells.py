@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gosta.datasets.row_names import RowNames
 from gosta.errors import DataError, FormatError
 from gosta.runtime.arrays import Floats
 
@@ -36,17 +37,17 @@ def with_point(value: str, decimal: str) -> str:
     return value if decimal == "." else value.replace(".", "?").replace(decimal, ".")
 
 
-def to_floats(name: str, column: NDArray[Any]) -> Floats:
+def to_floats(name: str, column: NDArray[Any], rows: RowNames) -> Floats:
     """Return a column of text or objects as floats, NaN where a cell is empty."""
     decimal = dict(column.dtype.metadata or {}).get("decimal", ".")
-    numbers = [_number(value, name, row, decimal) for row, value in enumerate(column, 1)]
+    numbers = [_number(value, name, rows, k, decimal) for k, value in enumerate(column)]
     bad = [k for k, number in enumerate(numbers) if number is None]
     if bad:
-        raise _no_numbers(name, column, bad, decimal)
+        raise _no_numbers(name, column, bad, decimal, rows)
     return np.array(numbers, dtype=np.float64)
 
 
-def _number(value: Any, column: str, row: int, decimal: str) -> float | None:
+def _number(value: Any, column: str, rows: RowNames, k: int, decimal: str) -> float | None:
     """Return the number in a cell, NaN for an empty one, None for what is no number."""
     if value is None or (isinstance(value, str) and not value):
         return np.nan
@@ -58,8 +59,16 @@ def _number(value: Any, column: str, row: int, decimal: str) -> float | None:
             if abs(number) < EXACT_INTEGERS or not _is_whole(value):
                 return number
     if _is_whole(value):
-        raise rounded(value, column, row)
+        raise rounded(value, column, rows[k])
     return None
+
+
+def _is_number(value: str, decimal: str) -> bool:
+    """Return whether a text is a number with a decimal sign."""
+    with contextlib.suppress(ValueError):
+        float(with_point(value, decimal))
+        return True
+    return False
 
 
 def _is_whole(value: object) -> bool:
@@ -69,11 +78,10 @@ def _is_whole(value: object) -> bool:
     )
 
 
-def rounded(value: object, column: str, row: int) -> DataError:
+def rounded(value: object, column: str, row: str) -> DataError:
     """Return the error for a whole number that a float cannot hold."""
     reason = (
-        f"column {column!r} has {str(value)[:40]} in row {row}: floats round whole numbers from "
-        "2^53 on"
+        f"column {column!r} has {str(value)[:40]} in {row}: floats round whole numbers from 2^53 on"
     )
     remedy = (
         "subtract one number from the whole column, or give it as floats (9.1e15) if rounding is "
@@ -82,23 +90,26 @@ def rounded(value: object, column: str, row: int) -> DataError:
     return DataError(reason, remedy=f"{remedy}, or select other columns")
 
 
-def _no_numbers(name: str, column: NDArray[Any], bad: Sequence[int], decimal: str) -> DataError:
+def _no_numbers(
+    name: str, column: NDArray[Any], bad: Sequence[int], decimal: str, rows: RowNames
+) -> DataError:
     """Return the error for cells that are no numbers, with what they are and the way out."""
     kinds = [_kind(column[k]) for k in bad]
-    # Codes and units are named first: with them, a decimal sign alone is not the way out.
-    kind = next((one for one in kinds if one != "other sign"), "other sign")
-    rows = [k for k, own in zip(bad, kinds, strict=True) if own == kind]
-    first = column[rows[0]]
+    # A decimal sign by which most cells are read is named first, before codes between them.
+    others = [one for one in kinds if one != "other sign"]
+    kind = others[0] if 2 * len(others) >= len(kinds) else "other sign"
+    bad = [k for k, own in zip(bad, kinds, strict=True) if own == kind]
+    first = column[bad[0]]
     if kind == "other sign":
-        return _other_sign(name, column, rows, decimal)
+        return _other_sign(name, column, bad, decimal, rows)
     if kind == "text":
-        return _text(name, column, rows)
+        return _text(name, column, bad, rows)
     shown = repr(str(first)[:40])
     if kind in ("date", "bytes"):
         shown = f"the date {shown}" if kind == "date" else "bytes, not text in UTF-8,"
         remedy = DATE_HINT if kind == "date" else "correct the row or select other columns"
-        return DataError(_reason(name, shown, rows[:1]), remedy=remedy)
-    reason = _reason(name, shown, rows)
+        return DataError(_reason(name, shown, bad[:1], rows), remedy=remedy)
+    reason = _reason(name, shown, bad, rows)
     signs = re.sub(r"[^.,]", "", str(first))
     ends_in_comma = signs.endswith(",") and (kind != "grouped" or "." in signs)
     sign = "--decimal , " * (decimal == "." and ends_in_comma)
@@ -124,26 +135,29 @@ def _kind(value: Any) -> str:
     return next((kind for kind, pattern in KINDS.items() if pattern.fullmatch(text)), "text")
 
 
-def _reason(name: str, shown: str, rows: Sequence[int]) -> str:
-    if len(rows) == 1:
-        return f"column {name!r} has {shown} in row {rows[0] + 1} where a number is needed"
-    return (
-        f"column {name!r} has {len(rows):,} cells that are no numbers ({shown}, first in row "
-        f"{rows[0] + 1})"
-    )
+def _reason(name: str, shown: str, bad: Sequence[int], rows: RowNames) -> str:
+    first = rows[bad[0]]
+    if len(bad) == 1:
+        return f"column {name!r} has {shown} in {first} where a number is needed"
+    return f"column {name!r} has {len(bad):,} cells that are no numbers ({shown}, first in {first})"
 
 
-def _other_sign(name: str, column: NDArray[Any], rows: Sequence[int], decimal: str) -> DataError:
+def _other_sign(
+    name: str, column: NDArray[Any], bad: Sequence[int], decimal: str, rows: RowNames
+) -> DataError:
     """Return the error for cells with the decimal sign by which the file was not read."""
-    shown = repr(str(column[rows[0]])[:40])
-    reason = _reason(name, shown, rows[:1])
-    same = [k for k, value in enumerate(column) if isinstance(value, str) and decimal in value]
-    same = [k for k in same if k not in set(rows)]
+    shown = repr(str(column[bad[0]])[:40])
+    reason = _reason(name, shown, bad[:1], rows)
+    same = [
+        k
+        for k, value in enumerate(column)
+        if isinstance(value, str) and decimal in value and _is_number(value, decimal)
+    ]
     if same:
-        mixed = f"and {str(column[same[0]])[:40]!r} in row {same[0] + 1}"
+        mixed = f"and {str(column[same[0]])[:40]!r} in {rows[same[0]]}"
         return DataError(f"{reason}, {mixed}", remedy="write all with one decimal sign in the file")
     if decimal == ",":
-        grouped = KINDS["grouped"].fullmatch(str(column[rows[0]]).strip())
+        grouped = KINDS["grouped"].fullmatch(str(column[bad[0]]).strip())
         way_out = f"; if points stand between thousands: --scale {name}=1" if grouped else ""
         return DataError(
             reason, remedy=f"if points are decimal signs, leave out --decimal {decimal}{way_out}"
@@ -151,17 +165,17 @@ def _other_sign(name: str, column: NDArray[Any], rows: Sequence[int], decimal: s
     return FormatError(reason, "if commas are decimal signs, say so:", "decimal", ",")
 
 
-def _text(name: str, column: NDArray[Any], rows: Sequence[int]) -> DataError:
+def _text(name: str, column: NDArray[Any], bad: Sequence[int], rows: RowNames) -> DataError:
     """Return the error for text among numbers: codes of missing values are few and rare."""
-    codes = list(dict.fromkeys(str(column[k]).strip() for k in rows))
-    shown = repr(str(column[rows[0]])[:40])
+    codes = list(dict.fromkeys(str(column[k]).strip() for k in bad))
+    shown = repr(str(column[bad[0]])[:40])
     present = sum(value is not None for value in column.tolist())
-    if len(codes) > MOST_CODES or 2 * len(rows) > present:
+    if len(codes) > MOST_CODES or 2 * len(bad) > present:
         remedy = "correct the row or select other columns"
-        return DataError(_reason(name, shown, rows[:1]), remedy=remedy)
-    which = "it stands for a missing value" if len(rows) == 1 else "they stand for missing values"
+        return DataError(_reason(name, shown, bad[:1], rows), remedy=remedy)
+    which = "it stands for a missing value" if len(bad) == 1 else "they stand for missing values"
     is_plain = not any(sign in code for code in codes for sign in ":,")
     written = [",".join(codes)] if is_plain else [f":{code}" for code in codes]
     options = " ".join(f"--na-values {shlex.quote(one)}" for one in written)
     option = f"{options} (na_values of harmonise)"
-    return DataError(_reason(name, shown, rows), remedy=f"if {which}: {option}")
+    return DataError(_reason(name, shown, bad, rows), remedy=f"if {which}: {option}")

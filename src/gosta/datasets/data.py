@@ -18,6 +18,7 @@ from gosta.datasets import cells
 from gosta.datasets.class_names import event_flags, is_known_pair
 from gosta.datasets.columns import Columns, as_column, match_key, value_text
 from gosta.datasets.roles import could_play, declared_roles, fill_roles
+from gosta.datasets.row_names import RowNames
 from gosta.errors import DataError, InputError, shorten, unknown
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.views import html
@@ -85,8 +86,8 @@ class Data:
     # whether a file's first line was taken for the names of its columns; None: no file
     has_header: bool | None = None
     doubts: tuple[str, ...] = ()  # about how a file was read, each with the way out
-    # of those of the file, from 1, that these are; None: all
-    row_numbers: NDArray[Any] | None = field(default=None, compare=False, repr=False)
+    # what the rows are called in messages
+    row_names: RowNames = field(default=RowNames(), compare=False, repr=False)
     # Where reading of these data, and of what is derived from them, is noted; None: nowhere.
     log: ReadLog | None = field(default=None, compare=False, repr=False)
 
@@ -125,12 +126,8 @@ class Data:
     def take(self, rows: Any) -> Data:
         """Return some of the rows: a slice, positions, or a boolean for each row."""
         taken = {k: v[rows] for k, v in self.columns.items()}
-        numbers = np.arange(1, len(self) + 1) if self.row_numbers is None else self.row_numbers
-        return dataclasses.replace(self, columns=taken, row_numbers=numbers[rows])
-
-    def row_number(self, place: int | np.integer[Any]) -> int:
-        """Return the number of a row in the file, from 1, also where other rows are left out."""
-        return int(place + 1 if self.row_numbers is None else self.row_numbers[place])
+        names = self.row_names.take(rows, len(self))
+        return dataclasses.replace(self, columns=taken, row_names=names)
 
     def shuffle(self, seed: int) -> Data:
         """Return the rows in a random order."""
@@ -236,7 +233,7 @@ class Data:
         weights = self.to_floats([self.weights])[:, 0]
         if (weights < 0).any():
             low = np.nanargmin(weights)
-            place = f"in row {self.row_number(low)}"
+            place = f"in {self.row_names[low]}"
             raise DataError(
                 f"weights column {self.weights!r} holds {weights[low]:g} {place}",
                 remedy="weights are not negative",
@@ -376,9 +373,9 @@ class Data:
             values = column.astype(np.float64)
             large = np.abs(values) >= cells.EXACT_INTEGERS
             if column.dtype.kind in "iu" and large.any():
-                raise cells.rounded(column[large.argmax()], name, int(large.argmax()) + 1)
+                raise cells.rounded(column[large.argmax()], name, self.row_names[large.argmax()])
         elif column.dtype.kind in "OUS":
-            values = cells.to_floats(name, column)
+            values = cells.to_floats(name, column, self.row_names)
         elif column.dtype.kind == "M":
             raise DataError(
                 f"column {name!r} holds dates ({column.dtype}) where numbers are needed",
@@ -391,7 +388,7 @@ class Data:
             if not self.drop_missing:
                 holes = f"{bad.sum()} missing or infinite value{'s' if bad.sum() > 1 else ''}"
                 raise DataError(
-                    f"column {name!r} has {holes} (first in row {self.row_number(bad.argmax())})",
+                    f"column {name!r} has {holes} (first in {self.row_names[bad.argmax()]})",
                     remedy=DROP_HINT,
                 )
             values[bad] = np.nan
@@ -460,9 +457,8 @@ class Data:
         if not self.declared_classes:
             return self._positive_last(codes, classes)
         where = f"label column {self.label!r}"
-        return _among(self.declared_classes, codes, classes, where, "class", "classes"), list(
-            self.declared_classes
-        )
+        declared = list(self.declared_classes)
+        return self._among(declared, codes, classes, where, "class", "classes"), declared
 
     def _positive_last(self, codes: Floats, classes: list[Any]) -> tuple[Floats, list[Any]]:
         """Return two classes with the positive one last, where both of their names say it."""
@@ -477,7 +473,45 @@ class Data:
         """Return each row's position among the declared values of a column; NaN: missing."""
         name = self._column(column)
         self._note_column(name)
-        return _among(levels, *self._positions(setting, name), f"column {name!r}", "value", setting)
+        where = f"column {name!r}"
+        return self._among(levels, *self._positions(setting, name), where, "value", setting)
+
+    def _among(
+        self,
+        declared: Sequence[Any],
+        codes: Floats,
+        found: list[Any],
+        where: str,
+        what: str,
+        setting: str,
+    ) -> Floats:
+        """Return the positions of values among the declared ones, in any form of a value."""
+        position = {match_key(value): k for k, value in enumerate(declared)}
+        named = shorten([value_text(value) for value in declared])
+        plural = "classes" if what == "class" else f"{what}s"
+        if len(position) < len(declared):
+            raise InputError(f"{setting} = {named}: give each {what} once")
+        others = [
+            f"{value_text(value)!r} (first in {self.row_names[np.argmax(codes == k)]})"
+            for k, value in enumerate(found)
+            if match_key(value) not in position
+        ]
+        if others:
+            is_one = len(others) == 1
+            listed = f"the {what if is_one else plural} {shorten(others, MOST_UNKNOWN)}"
+            raise DataError(
+                f"{where} has {listed}, {'which is none' if is_one else 'none'} of those declared "
+                f"for all sites: {named}",
+                remedy=f"say what {'it stands' if is_one else 'each stands'} for "
+                "(--value COLUMN:VALUE=MEANING, --na-values VALUE), correct the "
+                f"row{'' if is_one else 's'}, or declare {'it' if is_one else 'them'} for all "
+                f"sites ({setting})",
+            )
+        positions = np.array([position[match_key(value)] for value in found], dtype=np.float64)
+        declared_codes = np.full(len(codes), np.nan)
+        present = ~np.isnan(codes)
+        declared_codes[present] = positions[codes[present].astype(np.int64)]
+        return declared_codes
 
     def site_codes(self) -> tuple[Floats, list[Any]]:
         """Return each row's position in the ordered sites (NaN: missing), and these sites."""
@@ -493,7 +527,7 @@ class Data:
             ) from None
         missing = np.isnan(codes)
         if missing.any() and not self.drop_missing:
-            first = f"first in row {self.row_number(missing.argmax())}"
+            first = f"first in {self.row_names[missing.argmax()]}"
             raise DataError(
                 f"{role} column {name!r} has {missing.sum()} missing values ({first})",
                 remedy=DROP_HINT,
@@ -545,38 +579,6 @@ def _distinct(column: NDArray[Any]) -> tuple[Floats, list[Any]]:
     classes = sorted(present, key=order.index if order else _sort_key)
     index = {value: k for k, value in enumerate(classes)}
     return np.array([index.get(v, np.nan) for v in column.tolist()], dtype=np.float64), classes
-
-
-def _among(
-    declared: Sequence[Any], codes: Floats, found: list[Any], where: str, what: str, setting: str
-) -> Floats:
-    """Return the positions of values among the declared ones, in whichever form a file has them."""
-    position = {match_key(value): k for k, value in enumerate(declared)}
-    named = shorten([value_text(value) for value in declared])
-    plural = "classes" if what == "class" else f"{what}s"
-    if len(position) < len(declared):
-        raise InputError(f"{setting} = {named}: give each {what} once")
-    others = [
-        f"{value_text(value)!r} (first in row {np.argmax(codes == k) + 1})"
-        for k, value in enumerate(found)
-        if match_key(value) not in position
-    ]
-    if others:
-        is_one = len(others) == 1
-        listed = f"the {what if is_one else plural} {shorten(others, MOST_UNKNOWN)}"
-        raise DataError(
-            f"{where} has {listed}, {'which is none' if is_one else 'none'} of those declared for "
-            f"all sites: {named}",
-            remedy=f"say what {'it stands' if is_one else 'each stands'} for "
-            "(--value COLUMN:VALUE=MEANING, --na-values VALUE), correct the "
-            f"row{'' if is_one else 's'}, or declare {'it' if is_one else 'them'} for all sites "
-            f"({setting})",
-        )
-    positions = np.array([position[match_key(value)] for value in found], dtype=np.float64)
-    declared_codes = np.full(len(codes), np.nan)
-    present = ~np.isnan(codes)
-    declared_codes[present] = positions[codes[present].astype(np.int64)]
-    return declared_codes
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:

@@ -8,6 +8,7 @@ import csv
 import difflib
 import gzip
 import io
+import itertools
 import json
 import math
 import warnings
@@ -33,7 +34,10 @@ from gosta.datasets.columns import (
     from_text,
     from_values,
 )
+from gosta.datasets.encodings import better, likely
 from gosta.datasets.harmonise import Harmonisation
+from gosta.datasets.row_names import RowNames
+from gosta.datasets.titles import MOST_ROWS, title_rows, totals_doubts
 from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import is_installed, require
@@ -43,7 +47,7 @@ SEPARATORS = ",;\t|"
 MAX_PLAIN_BYTES = 1 << 20  # up to this size, the csv module is done before Arrow is imported
 BYTES_PER_CELL = 32  # in Arrow, in numpy, and in what a statistic is computed from
 BYTES_PER_PLAIN_CELL = 100  # the same with Python's strings
-WRONG_WIDTH = "{}, line {}: {} values where {} are expected"
+MOST_END_BYTES = 1 << 16  # of a file in which empty lines at its end are looked for
 BYTES_PER_EXCEL_BYTE = 20  # of memory for a byte of a sheet's XML
 BYTES_PER_JSON_BYTE = 8  # of memory for a byte of JSON lines
 MOST_COMPARED = 100_000  # values of a column that are compared with its name
@@ -56,6 +60,7 @@ class Table(NamedTuple):
     # whether its first line was taken for names; None: the format says so itself
     has_header: bool | None = None
     doubts: tuple[str, ...] = ()  # about how it was read, each with the way out
+    row_names: RowNames = RowNames()
 
 
 class Format(NamedTuple):
@@ -68,6 +73,8 @@ class Format(NamedTuple):
     # Whether the first line holds names: yes, no, or auto (no, if it holds numbers only).
     header: str = "auto"
     sheet: str | None = None  # of an Excel file; None: the first
+    # lines above the names that are left out; None: those of a title, where they are certain
+    skip: int | None = None
     # how its names, values and units become those of a study
     harmonise: Harmonisation = Harmonisation()
 
@@ -91,6 +98,8 @@ class Format(NamedTuple):
             raise InputError(f"decimal = {self.decimal!r} must be . or ,")
         if self.header not in ("auto", "yes", "no"):
             raise InputError(f"header = {self.header!r} must be yes, no or auto")
+        if self.skip is not None and self.skip < 0:
+            raise InputError(f"skip = {self.skip} must be a number of lines, 0 or more")
         try:
             "".encode(self.encoding)
             codecs.lookup(self.encoding)
@@ -184,7 +193,8 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
     if not table.columns:
         raise DataError(f"{path} has no columns")
     columns = given.harmonise.apply(table.columns, path, given.decimal)
-    return table._replace(columns=columns)
+    doubts = (*table.doubts, *totals_doubts(table.columns, table.row_names))
+    return table._replace(columns=columns, doubts=doubts)
 
 
 def suffix_of(path: Path) -> str:
@@ -197,7 +207,8 @@ class Header(NamedTuple):
 
     names: list[str]  # of the columns; numbers from 0 if the file does not name them
     separator: str
-    lines: int  # that the names take; 0 if the file does not name them
+    lines: int  # up to the names, and those that these take
+    has_names: bool  # whether the file names them
     doubts: tuple[str, ...]
 
 
@@ -212,38 +223,93 @@ def read_csv(path: Path, given: Format) -> Table:
         cells = (begin.count(header.separator.encode()) + begin.count(b"\n") + 1) / len(begin)
         per_cell = BYTES_PER_PLAIN_CELL if is_plain else BYTES_PER_CELL
         machine.require_memory(int(size * (1 + per_cell * cells)), f"reading {path}")
-        columns = (_parse_plain if is_plain else _parse_with_arrow)(
-            path, file, header, given.decimal
+        empty = _empty_end(file, header.separator)
+        columns, rows = (_parse_plain if is_plain else _parse_with_arrow)(
+            path, file, header, given.decimal, empty
         )
-    return named(columns, header.lines > 0, header.doubts, given)
+    doubts = (*header.doubts, *_left_out(empty), *_encoding_doubts(path, columns, given.encoding))
+    return named(columns, header.has_names, doubts, given)._replace(row_names=rows)
 
 
-def _parse_plain(path: Path, file: BinaryIO, header: Header, decimal: str) -> Columns:
+def _empty_end(file: BinaryIO, separator: str) -> int:
+    """Return how many lines at the end of a file hold separators only."""
+    file.seek(max(0, file.seek(0, io.SEEK_END) - MOST_END_BYTES))
+    end = file.read()
+    file.seek(0)
+    lines = end.decode("utf-8", "replace").splitlines()[1:]
+    kept = [k for k, line in enumerate(lines, 1) if line.strip(f'{separator} "')]
+    return sum(separator in line for line in lines[max(kept, default=0) :])
+
+
+def _left_out(empty: int) -> tuple[str, ...]:
+    """Return the line about empty rows at the end of a file."""
+    what = "row of the file is" if empty == 1 else f"{empty} rows of the file are"
+    return (f"the last {what} empty and left out",) if empty else ()
+
+
+def _encoding_doubts(path: Path, columns: Columns, encoding: str) -> tuple[str, ...]:
+    """Return the doubt about a text that has other letters than those of its encoding."""
+    has_bytes = any(
+        isinstance(value, bytes)
+        for column in columns.values()
+        if column.dtype == object
+        for value in column[:MOST_COMPARED]
+    )
+    if codecs.lookup(encoding).name.startswith("utf") and not has_bytes:
+        return ()
+    with _open(path, "utf-8") as file:
+        content = file.read(MAX_HEADER_BYTES)
+    found = better(content, encoding)
+    return (f"some letters are not those of {encoding}; say --encoding {found}",) if found else ()
+
+
+def _parse_plain(
+    path: Path, file: BinaryIO, header: Header, decimal: str, empty: int
+) -> tuple[Columns, RowNames]:
     """Parse CSV with Python's module, to the types of Arrow, except that dates stay text."""
-    text = file.read().decode("utf-8-sig", "surrogateescape")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator, strict=True)
+    text = io.StringIO(file.read().decode("utf-8-sig", "surrogateescape"), newline="")
+    for _ in range(header.lines):
+        text.readline()
+    reader = csv.reader(text, delimiter=header.separator, strict=True)
     rows: list[list[str]] = []
+    numbers: list[int] = []
+    number = header.lines + 1
     try:
-        if header.lines:
-            next(reader)
         for row in reader:
             if len(row) == len(header.names):
                 rows.append(row)
+                numbers.append(number)
             elif row:  # empty lines are skipped
-                raise DataError(
-                    WRONG_WIDTH.format(path, reader.line_num, len(row), len(header.names))
-                )
+                raise _wrong_width(path, number, len(row), len(header.names), not rows)
+            number = header.lines + reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"cannot read {path}: line {reader.line_num}: {error}") from error
-    columns = zip(*rows, strict=True) if rows else ((),) * len(header.names)
-    return {
+        raise DataError(f"cannot read {path}: line {number}: {error}") from error
+    rows = rows[: len(rows) - empty]
+    cells = zip(*rows, strict=True) if rows else ((),) * len(header.names)
+    columns = {
         name: from_text(values, decimal)
-        for name, values in zip(header.names, columns, strict=True)
+        for name, values in zip(header.names, cells, strict=True)
         if name
     }
+    return columns, RowNames("line", numbers=np.array(numbers, dtype=np.int64))
 
 
-def _parse_with_arrow(path: Path, file: BinaryIO, header: Header, decimal: str) -> Columns:
+def _wrong_width(
+    path: Path, line: int, width: int, expected: int, is_first: bool = False
+) -> DataError:
+    """Return the error for a line with more or fewer values than there are columns."""
+    advice = "if the names stand below lines of a title, leave these out, as with"
+    reason = f"{path}, line {line}: {width} values where {expected} are expected"
+    return (
+        FormatError(reason, advice, "skip", line - 1)
+        if is_first and width > expected
+        else DataError(reason)
+    )
+
+
+def _parse_with_arrow(
+    path: Path, file: BinaryIO, header: Header, decimal: str, empty: int
+) -> tuple[Columns, RowNames]:
     """Parse CSV with Arrow, which is many times as fast."""
     import pyarrow as pa
     from pyarrow import csv as pa_csv
@@ -275,7 +341,9 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header, decimal: str) 
         )
 
     try:
-        return from_arrow(parse(use_threads=True))
+        table = parse(use_threads=True)
+        table = table.slice(0, len(table) - empty)
+        return from_arrow(table), _line_numbers(file, header, len(table))
     except pa.ArrowInvalid as error:
         if not invalid:
             raise DataError(f"cannot read {path}: {error}") from error
@@ -283,7 +351,31 @@ def _parse_with_arrow(path: Path, file: BinaryIO, header: Header, decimal: str) 
     with contextlib.suppress(pa.ArrowInvalid):
         parse(use_threads=False)  # only a sequential parse knows the number of the line
     row = invalid[0]
-    raise DataError(WRONG_WIDTH.format(path, row.number, row.actual_columns, row.expected_columns))
+    raise _wrong_width(path, row.number, row.actual_columns, row.expected_columns)
+
+
+def _line_numbers(file: BinaryIO, header: Header, rows: int) -> RowNames:
+    """Return in which line each row of a file begins, of which most have a line for each row."""
+    file.seek(0)
+    lines = 0
+    while block := file.read(1 << 20):
+        lines += block.count(b"\n")
+        ends_in_line = not block.endswith(b"\n")
+    if lines + ends_in_line == header.lines + rows:
+        return RowNames("line", header.lines + 1)
+    file.seek(0)
+    text = io.TextIOWrapper(file, "utf-8", "replace", newline="")
+    for _ in range(header.lines):
+        text.readline()
+    reader = csv.reader(text, delimiter=header.separator)
+    numbers: list[int] = []
+    number = header.lines + 1
+    for row in reader:
+        if row:
+            numbers.append(number)
+        number = header.lines + reader.line_num + 1
+    text.detach()
+    return RowNames("line", numbers=np.array(numbers[:rows], dtype=np.int64))
 
 
 def read_parquet(path: Path, _: Format) -> Table:
@@ -333,36 +425,66 @@ def _open(path: Path, encoding: str) -> BinaryIO:
 def _header(path: Path, begin: bytes, given: Format) -> Header:
     """Find the separator and the names of the columns in the first bytes of a file."""
     separators = SEPARATORS.replace(given.decimal, "") if given.sep is None else given.sep
-    records = [
-        _first_record(begin.decode("utf-8-sig", "replace"), separator) for separator in separators
-    ]
+    text = begin.decode("utf-8-sig", "replace")
+    skip, doubts = given.skip or 0, tuple[str, ...]()
+    if given.skip is None and given.header == "auto":
+        skip = max(_titles(text, separator) for separator in separators)
+        doubts = skip_doubts(skip, "line")
+    above = text.splitlines(True)[:skip]
+    text = text[sum(map(len, above)) :]
+    records = [_first_record(text, separator) for separator in separators]
     names, lines = max(records, key=lambda record: len(record[0]))
     separator = separators[records.index((names, lines))]
-    if not names and begin.strip():
+    found = likely(begin)
+    if any("\ufffd" in name for name in names) or "utf-16" in found:
+        raise FormatError(
+            f"cannot read {path}: it is not text in UTF-8",
+            "name its encoding, such as",
+            "encoding",
+            found,
+        )
+    if not names and text.strip():
         raise DataError(
             f"cannot read {path}: its first line has a quote that does not end, or a very long "
             "value"
         )
     if names in ([], [""]):
         raise DataError(f"{path} is empty or begins with an empty line")
-    if any("\ufffd" in name for name in names):
-        raise FormatError(
-            f"cannot read {path}: it is not text in UTF-8",
-            "name its encoding, such as",
-            "encoding",
-            "latin-1",
-        )
-    if len(begin) == MAX_HEADER_BYTES and lines == len(begin.splitlines()):
+    if len(begin) == MAX_HEADER_BYTES and lines == len(text.splitlines()):
         raise DataError(
             f"cannot read {path}: its first line is longer than {MAX_HEADER_BYTES} bytes"
         )
     first = names
-    doubts: tuple[str, ...] = ()
-    if not has_names(path, [_value(name, given.decimal) for name in first], given):
+    is_named = has_names(path, [_value(name, given.decimal) for name in first], given)
+    if not is_named:
         names, lines = [str(k) for k in range(len(names))], 0
-        doubts = first_line_doubts(first, given)
+        doubts = (*doubts, *first_line_doubts(first, given))
     names, repeated = _numbered(names)
-    return Header(names, separator, lines, (*doubts, *repeated))
+    return Header(names, separator, len(above) + lines, is_named, (*doubts, *repeated))
+
+
+def _titles(text: str, separator: str) -> int:
+    """Return how many lines stand above the names of columns, as values so separated tell it."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows: list[list[str]] = []
+    with contextlib.suppress(csv.Error):
+        rows.extend(itertools.islice(reader, MOST_ROWS))
+    place = title_rows(rows)
+    widths = {len(row) for row in rows if row}
+    if place == 0 or (len(widths) == 1 and not rows[0][0].strip()):
+        return 0
+    above = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    for _ in range(place):
+        next(above)
+    return above.line_num
+
+
+def skip_doubts(skip: int, word: str) -> tuple[str, ...]:
+    """Return the line about the rows of a title that are left out."""
+    if not skip:
+        return ()
+    above = f"{word} 1 is" if skip == 1 else f"{word}s 1 to {skip} are"
+    return (f"the names are in {word} {skip + 1}; {above} left out; say --skip {skip}, or 0",)
 
 
 def _numbered(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -420,6 +542,7 @@ def read_json_lines(path: Path, _: Format) -> Table:
     """Read one JSON object a line; keys that a line lacks are missing values."""
     machine.require_memory(BYTES_PER_JSON_BYTE * path.stat().st_size, f"reading {path}")
     records: list[dict[str, Any]] = []
+    lines: list[int] = []
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
@@ -433,8 +556,10 @@ def read_json_lines(path: Path, _: Format) -> Table:
                     f'cannot read {path}: line {number} is not an object such as {{"age": 61}}'
                 )
             records.append(record)
+            lines.append(number)
     names = dict.fromkeys(name for record in records for name in record)
-    return Table({name: from_values(record.get(name) for record in records) for name in names})
+    columns = {name: from_values(record.get(name) for record in records) for name in names}
+    return Table(columns, row_names=RowNames("line", numbers=np.array(lines, dtype=np.int64)))
 
 
 def read_excel(path: Path, given: Format) -> Table:
@@ -454,11 +579,7 @@ def read_excel(path: Path, given: Format) -> Table:
                 if given.sheet is not None and given.sheet not in names:
                     raise unknown(f"sheet of {path}", given.sheet, names)
                 sheet = given.sheet or names[0]
-                rows = [
-                    list(row)
-                    for row in book[sheet].iter_rows(values_only=True)
-                    if any(v is not None for v in row)
-                ]
+                rows = [list(row) for row in book[sheet].iter_rows(values_only=True)]
             finally:
                 book.close()
     except (zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
@@ -467,7 +588,7 @@ def read_excel(path: Path, given: Format) -> Table:
         raise DataError(f"cannot read {path}: it is no Excel file (.xlsx): {error}") from None
     doubts: tuple[str, ...] = ()
     if len(names) > 1 and given.sheet is None:
-        if len(rows) < 2:
+        if sum(map(_has_values, rows)) < 2:
             others = shorten(names[1:])
             raise DataError(
                 f"{path} has no rows in its first sheet, {sheet!r}; name another with --sheet: "
@@ -479,34 +600,48 @@ def read_excel(path: Path, given: Format) -> Table:
     return _from_rows(path, rows, given, doubts)
 
 
+def _has_values(row: Sequence[Any]) -> bool:
+    return any(value is not None for value in row)
+
+
 def _from_rows(path: Path, rows: list[list[Any]], given: Format, doubts: tuple[str, ...]) -> Table:
+    """Make a table of the rows of a sheet; the empty ones are left out, and count as others."""
+    skip = given.skip or 0
     width = max(
         (k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0
     )
-    if not width:
+    rows = [row[:width] + [None] * (width - len(row)) for row in rows]
+    if given.skip is None and given.header == "auto":
+        skip = title_rows(rows[:MOST_ROWS])
+        doubts = (*doubts, *skip_doubts(skip if any(map(_has_values, rows[:skip])) else 0, "row"))
+    kept = [k for k, row in enumerate(rows) if k >= skip and _has_values(row)]
+    if not kept:
         raise DataError(f"{path} is empty")
+    rows, numbers = [rows[k] for k in kept], np.array(kept) + 1
     # Other decimal signs than that of Excel are in cells of text.
     made = from_values if given.decimal == "." else partial(from_cells, decimal=given.decimal)
-    rows = [row[:width] + [None] * (width - len(row)) for row in rows]
     first = [str(value).strip() if value is not None else "" for value in rows[0]]
-    if not has_names(path, rows[0], given):
-        names, doubts = [str(k) for k in range(width)], (*doubts, *first_line_doubts(first, given))
-        columns = dict(zip(names, map(made, zip(*rows, strict=True)), strict=True))
-        return Table(columns, False, doubts)
-    first, repeated = _numbered(first)
-    values = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * width
+    is_named = has_names(path, rows[0], given)
+    if is_named:
+        first, repeated = _numbered(first)
+        doubts = (*doubts, *repeated)
+    else:
+        doubts = (*doubts, *first_line_doubts(first, given))
+        first = [str(k) for k in range(width)]
+    rows, numbers = rows[is_named:], numbers[is_named:]
+    values = zip(*rows, strict=True) if rows else [()] * width
     columns = {name: made(column) for name, column in zip(first, values, strict=True) if name}
-    return named(columns, True, (*doubts, *repeated), given)
+    return named(columns, is_named, doubts, given)._replace(row_names=RowNames(numbers=numbers))
 
 
 Reader = Callable[[Path, Format], Table]
-TEXT = ("sep", "decimal", "encoding", "header")
+TEXT = ("sep", "decimal", "encoding", "header", "skip")
 # By suffix: the reader, and the fields of `Format` that it heeds.
 READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz"), (read_csv, TEXT)),
     ".parquet": (read_parquet, ()),
     **dict.fromkeys((".feather", ".arrow"), (read_feather, ())),
     **dict.fromkeys((".jsonl", ".ndjson"), (read_json_lines, ())),
-    ".xlsx": (read_excel, ("decimal", "header", "sheet")),
+    ".xlsx": (read_excel, ("decimal", "header", "sheet", "skip")),
     ".npy": (read_npy, ()),
 }

@@ -173,6 +173,10 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str, Key('whether the first line of a text file holds names: "yes", "no" or "auto"')
     ] = "auto"
     sheet: Annotated[str | None, Key("of an Excel file; the first without it")] = None
+    skip: Annotated[
+        int | None,
+        Key("lines above the names of columns; without it found where they are certain", 0),
+    ] = None
     harmonise: Annotated[
         Harmonisation | None,
         Key("how the file's names, values and units become those of the network:"),
@@ -183,7 +187,7 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """How the data file is read."""
         sep = "\t" if self.sep == "tab" else self.sep
         rules = self.harmonise or Harmonisation()
-        return Format(sep, self.decimal, self.encoding, self.header, self.sheet, rules)
+        return Format(sep, self.decimal, self.encoding, self.header, self.sheet, self.skip, rules)
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -355,7 +355,7 @@ def _check_risks(data: Data, risks: Floats, names: Sequence[str]) -> None:
             f"--na-values {name}:VALUE"
         )
     raise DataError(
-        f"the predicted risk {name} must lie from 0 to 1, row {data.row_number(row)} has "
+        f"the predicted risk {name} must lie from 0 to 1, {data.row_names[row]} has "
         f"{risks[row, column]:g}",
         remedy=remedy,
     )

@@ -11,6 +11,7 @@ import numpy as np
 from gosta.analysis.computation import compute
 from gosta.datasets.columns import concatenate
 from gosta.datasets.data import Data
+from gosta.datasets.row_names import below
 from gosta.errors import DataError, GostaError
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics.estimate import Estimate
@@ -40,7 +41,9 @@ def pooled_rows(study: Study, parts: Sequence[Data]) -> Data:
             part.select(name)  # an error if the column is not there
     chosen = [(part.name, {name: part.columns[name] for name in names}) for part in parts]
     title = parts[0].name if len(parts) == 1 else f"{len(parts)} files"
-    data = Data(title, concatenate(chosen, title), drop_missing=True)
+    names_of_rows = below([(part.name, part.row_names, len(part)) for part in parts])
+    columns = concatenate(chosen, title)
+    data = Data(title, columns, drop_missing=True, row_names=names_of_rows)
     if study.study.label is not None:
         data = replace(data.select(label=study.study.label), declared_classes=study.classes)
     return data

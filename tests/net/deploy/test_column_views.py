@@ -189,13 +189,13 @@ def test_check_names_cells_beyond_the_range_codes_without_cells_and_all_unknown_
     write_german(tmp_path / "german.csv", incomplete=True)
     file = ["--data", tmp_path / "german.csv"]
     out = run("check", invitation, *file, *GERMAN, "--na-values", "risk:104,2%")[1]
-    assert "row 9 has '780'; if it stands for a missing value: --na-values age:780" in out
+    assert "line 10 has '780'; if it stands for a missing value: --na-values age:780" in out
     assert "'risk:104,2%' is not in the file" in out
     words = [word for word in GERMAN if not word.startswith("died:ja")]
     words.insert(words.index("--value"), "--drop-missing")
     words.remove("--value")
     out = run("check", invitation, *file, *words)[1]
-    assert re.search(r"the classes 'ja' \(first in row \d+\), 'nein' \(first in row \d+\)", out)
+    assert re.search(r"the classes 'ja' \(first in line \d+\), 'nein' \(first in line \d+\)", out)
     assert "rows: cannot be used before the errors above are corrected" in out
 
 

@@ -110,7 +110,7 @@ def test_declared_classes_determine_the_encoding(tmp_path: Path) -> None:
         (
             ["1,maybe"],
             {"classes": ("no", "yes")},
-            r"class 'maybe' \(first in row 1\), which is none of .*: no, yes",
+            r"class 'maybe' \(first in line 2\), which is none of .*: no, yes",
         ),
         (["1,no", "2,yes"], {}, "declare these for all sites"),
         (["1,no"], {"classes": ("no",)}, "needs two classes"),

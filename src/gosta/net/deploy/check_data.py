@@ -161,7 +161,7 @@ def _check_columns(
                 ends = declared.get(name, Declared()).range
                 finding = _check_numbers(own, data, name, ends, policy)
                 if view.out:
-                    cell = _first_beyond(name, data.columns[name], raw.columns[view.source], ends)
+                    cell = _first_beyond(name, data, raw.columns[view.source], ends)
                     finding = finding._replace(detail=finding.detail or cell)
         yield finding._replace(view=view)
     for name, one in declared.items():
@@ -199,7 +199,7 @@ def _check_outcome(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
         yield Finding.ok("outcome", f"{text} of the rows")
         return
     hint = f"is {roles['time']} in the study's unit, and are both coded as the study says?"
-    first = f"first in row {int(np.argmax(contradicts)) + 1}"
+    first = f"first in {data.row_names[np.argmax(contradicts)]}"
     yield Finding.warning("outcome", f"{text} of the rows", hint, first)
 
 
@@ -267,14 +267,17 @@ def _check_numbers(
 
 
 def _first_beyond(
-    name: str, column: NDArray[Any], cells: NDArray[Any], ends: tuple[float, float] | None
+    name: str, data: Data, cells: NDArray[Any], ends: tuple[float, float] | None
 ) -> str:
     """Return the first cell of a file whose number is beyond a range, in words."""
     low, high = (-np.inf, np.inf) if ends is None else ends
+    column = data.columns[name]
     row = int(np.argmax((column < low) | (column > high)))
     cell = value_text(cells[row])
     code = shlex.quote(f"{name}:{cell}")
-    return f"row {row + 1} has {cell!r}; if it stands for a missing value: --na-values {code}"
+    return (
+        f"{data.row_names[row]} has {cell!r}; if it stands for a missing value: --na-values {code}"
+    )
 
 
 def _check_levels(

@@ -15,6 +15,7 @@ from gosta import datasets
 from gosta.datasets.data import DROP_HINT, Data
 from gosta.datasets.files import DEFAULT, Format
 from gosta.datasets.roles import declared_roles
+from gosta.datasets.row_names import RowNames
 from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROW_VALUE
@@ -92,7 +93,8 @@ def _advise_in_node_words(error: GostaError) -> None:
         error.remedy = NODE_HINT
     if isinstance(error, FormatError):
         setting, value = error.setting, error.value
-        words = f'{setting} = "{value}" in node.toml (--{setting} {value})'
+        written = f'"{value}"' if isinstance(value, str) else value
+        words = f"{setting} = {written} in node.toml (--{setting} {value})"
         error.remedy = f"{error.advice} {words}"
 
 
@@ -264,7 +266,7 @@ def _with_made_up_rows(data: Data, same_classes: bool) -> Data:
         others = np.full(len(labels) + 1, next_class, object)
         parts = [labels, labels, others[:1]] if same_classes else [labels, others]
         columns[data.label] = np.concatenate(parts)
-    return dataclasses.replace(data, columns=columns)
+    return dataclasses.replace(data, columns=columns, row_names=RowNames())
 
 
 def columns_of(task: Task) -> tuple[str, ...]:

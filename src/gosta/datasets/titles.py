@@ -1,0 +1,91 @@
+"""Lines of a title above the names of columns, and rows of totals below the data."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gosta.datasets.columns import MISSING, Columns
+from gosta.datasets.row_names import RowNames
+
+MOST_ROWS = 100  # that are looked at
+NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?\s*%?")
+TOTALS = re.compile(
+    r"(sub)?(total|totals|totale|totali|totaux|totais|totales|totaal|gesamt|gesamtsumme|summe|suma"
+    r"|somma|soma|somme|sum|ogółem|razem|celkem|összesen|итого)\s*:?",
+    re.IGNORECASE,
+)
+
+
+def title_rows(rows: Sequence[Sequence[Any]]) -> int:
+    """Return how many rows stand above the names of columns, where that is certain; else 0.
+
+    A row of a title has values in at most half of the columns. The names are the first row that has
+    more, if it is text above each column, and one of these holds mostly numbers.
+
+    Examples
+    --------
+    >>> title_rows([["Study XY", None], [None, None], ["id", "risk"], ["P1", "0,5"]])
+    2
+    >>> title_rows([["id", "risk"], ["P1", "0,5"]])
+    0
+    """
+    filled = [sum(not _is_empty(value) for value in row) for row in rows]
+    most = max(filled, default=0)
+    place = next((k for k, count in enumerate(filled) if 2 * count > most), 0)
+    if place == 0:
+        return 0
+    names, below = rows[place], [row for row in rows[place + 1 :] if len(row) == len(rows[place])]
+    columns = list(zip(*below, strict=True))
+    used = [k for k, column in enumerate(columns) if not all(map(_is_empty, column))]
+    has_names = bool(used) and all(_is_name(names[k]) for k in used)
+    return place if has_names and any(_is_numeric(columns[k]) for k in used) else 0
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.strip() in MISSING)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and not _is_empty(value) and not _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return NUMBER.fullmatch(value.strip()) is not None
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _is_numeric(column: Sequence[Any]) -> bool:
+    present = [value for value in column if not _is_empty(value)]
+    return 2 * sum(map(_is_number, present)) > len(present)
+
+
+def totals_doubts(columns: Columns, rows: RowNames) -> tuple[str, ...]:
+    """Return the doubt about a last row that holds totals: by its words or by its numbers."""
+    count = len(next(iter(columns.values()), ()))
+    if count < 3:
+        return ()
+    last = [column[-1] for column in columns.values()]
+    word = next((v for v in last if isinstance(v, str) and TOTALS.fullmatch(v.strip())), None)
+    if word is not None:
+        return (f"{rows[count - 1]} says {word!r}: it seems to hold totals, no row; remove it",)
+    if not any(_is_sum(column) for column in columns.values()):
+        return ()
+    return (
+        f"the numbers of {rows[count - 1]} are sums of those above; remove it if it is a total",
+    )
+
+
+def _is_sum(column: Any) -> bool:
+    """Return whether the last of positive numbers is the sum of the others, which differ."""
+    if column.dtype.kind not in "iuf":
+        return False
+    values = column.astype(np.float64)
+    above = values[:-1][~np.isnan(values[:-1])]
+    is_plain = len(above) > 2 and len(np.unique(above)) > 2 and bool((above >= 0).all())
+    return is_plain and bool(np.isclose(values[-1], above.sum(), rtol=1e-9, atol=0))
