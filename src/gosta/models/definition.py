@@ -1,0 +1,512 @@
+"""The definition of a regression model: a sequence of sums over rows, and the fit of their totals.
+
+In each round every row has features, which depend on the row and on the state, that is on the
+coefficients so far. Only the totals over all rows are known, and the next state follows from them.
+In one place totals are sums of floats. On a private network they are sums of numbers from 0 to 1
+that are rounded and masked, and every node computes the next state by itself: `arithmetic` makes
+all of them find the same.
+
+The first round takes moments: the number of rows, and sums of the columns and of their products.
+From these follow means and standard deviations of columns, errors such as for collinear columns,
+and the first step. Then come Newton's steps: each round sums the loss and its first and second
+derivatives. Where a step went too far, the next round tries a shorter one. Once a step is a
+negligible part of a standard error, a last round adds the products of the rows' own derivatives,
+for robust standard errors.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+
+from gosta.datasets.data import Data
+from gosta.errors import DataError, GostaError, InputError, NumericalError, shorten, unknown
+from gosta.models.arithmetic import (
+    SingularError,
+    cholesky,
+    dot,
+    inverse,
+    product,
+    solve,
+    symmetric,
+    upper,
+)
+from gosta.models.design import Design
+from gosta.models.fit import Fit
+from gosta.models.scale import Scale
+from gosta.runtime.arrays import Floats, Integers, project
+from gosta.sketches.definition import Features
+from gosta.statistics.definition import Encoded, encode_complete_rows
+
+# Of a step, in standard errors: the step after it is of the order of its square.
+CONVERGED = 1e-5
+# Of losses: more than is lost by rounding.
+LOSS_ROUNDING = 1e-10
+LEAST_PIVOT = 1e-11  # of second derivatives with 1 on the diagonal
+MOST_COEFFICIENT = 30.0  # of a standardised column; a ratio of 10^13 between two rows near the mean
+SHORTEST, LONGEST = 0.1, 0.5  # of a step that went too far, what is tried next
+ROWS_PER_CHUNK = 4096
+PENALTY = "use a penalty (--penalty 1)"
+
+
+class Term(NamedTuple):
+    """Sums over rows of weight · 1, weight · columns, or weight · products of two columns."""
+
+    weights: Floats  # of the rows, from 0 to 1
+    columns: Floats  # of the rows, from 0 to 1
+    order: int  # 0, 1 or 2: how many columns are multiplied
+    bins: Integers | None = None  # of each row; None: all are in one
+    bin_count: int = 1
+
+    @property
+    def length(self) -> int:
+        """Return how many sums each bin has."""
+        width = self.columns.shape[1]
+        return (1, width, width * (width + 1) // 2)[self.order]
+
+    def products(self) -> Floats:
+        """Return the numbers of each row that are summed: n × length."""
+        if self.order == 0:
+            return self.weights[:, None]
+        weighted = self.weights[:, None] * self.columns
+        if self.order == 1:
+            return weighted
+        first, second = upper(self.columns.shape[1])
+        return np.asarray(weighted[:, first] * self.columns[:, second])
+
+    def sums(self) -> Floats:
+        """Return the sums over rows: bins × length."""
+        if self.bins is None:
+            return self._matrix_sums()[None]
+        found = np.zeros((self.bin_count, self.length))
+        for start in range(0, len(self.weights), ROWS_PER_CHUNK):
+            rows = slice(start, start + ROWS_PER_CHUNK)
+            part = Term(self.weights[rows], self.columns[rows], self.order)
+            np.add.at(found, self.bins[rows], part.products())
+        return found
+
+    def _matrix_sums(self) -> Floats:
+        if self.order == 0:
+            return self.weights.sum(keepdims=True)
+        if self.order == 1:
+            return np.asarray(self.weights @ self.columns)
+        both = (self.columns * self.weights[:, None]).T @ self.columns
+        return np.asarray(both[upper(len(both))])
+
+
+class Derivatives(NamedTuple):
+    """A loss and its derivatives by the coefficients of standardised columns."""
+
+    loss: float
+    gradient: Floats
+    hessian: Floats
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known after some rounds: all that the features of the next one depend on."""
+
+    rounds: int = 0  # whose totals are in
+    moments: tuple[float, ...] = ()  # the totals of the first round
+    # Of standardised columns, the intercept first: where the next round takes its sums.
+    coefficients: tuple[float, ...] = ()
+    base: tuple[float, ...] = ()  # those before the last step
+    base_loss: float = math.inf
+    slope: float = 0.0  # of the loss at the base along the last step
+    # Standard deviations that a linear predictor is above its mean at most: where exp is bounded.
+    reach: float = 6.0
+    edges: tuple[tuple[float, ...], ...] = ()  # where bins of times begin, in each stratum
+    curve: tuple[float, ...] = ()  # of hazards: what the rows' own derivatives depend on
+    is_last: bool = False  # whether the next round is
+    is_done: bool = False
+    failure: str = ""  # why there is no fit; "": there is one, or will be
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(ABC):
+    """A model of rows, for given columns and settings."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]  # such as "logistic regression"
+    ratio: ClassVar[str] = ""  # what exp of a coefficient is, such as "odds ratio"; "": nothing
+    has_intercept: ClassVar[bool] = True
+
+    design: Design  # the columns
+    penalty: float = 0.0  # half of it times the squares of coefficients of standardised columns
+    max_rounds: int = 12  # in which sums are taken, the moments included
+    min_rows_per_column: float = 10.0
+    min_cell: int = 0  # rows that each value of a column of 0 and 1 has at least
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.penalty < math.inf:
+            raise InputError(f"penalty = {self.penalty} must be a number of at least 0")
+        if self.max_rounds < 3:
+            raise InputError(f"max_rounds = {self.max_rounds} must be at least 3")
+
+    @property
+    @abstractmethod
+    def response_columns(self) -> tuple[str, ...]:
+        """The columns of data that hold the outcome."""
+
+    @abstractmethod
+    def response(self, data: Data) -> Floats:
+        """Return the outcome of each row, n × numbers; NaN where it is missing."""
+
+    @abstractmethod
+    def mean(self, predictor: Floats) -> Floats:
+        """Return what is predicted for linear predictors."""
+
+    @abstractmethod
+    def moment_terms(self, columns: Floats, response: Floats) -> list[Term]:
+        """Return the sums of the first round beside those of products of columns."""
+
+    @abstractmethod
+    def start(self, scale: Scale, moments: list[Floats]) -> State:
+        """Return the state after the moments; an error if no model can be fitted."""
+
+    @abstractmethod
+    def step_terms(self, columns: Floats, response: Floats, state: State) -> list[Term]:
+        """Return the sums from which a step follows."""
+
+    @abstractmethod
+    def derivatives(
+        self, state: State, scale: Scale, parts: list[Floats]
+    ) -> Derivatives | State:
+        """Return the loss and its derivatives, without the penalty, from a round's sums; or the
+        state to take the sums again with, if they do not give them.
+        """
+
+    @abstractmethod
+    def scores(self, columns: Floats, response: Floats, state: State) -> tuple[Floats, Floats]:
+        """Return derivatives of the rows' own log-likelihoods by coefficients of shares, with 1
+        for the intercept first if there is one; and the largest size that each can have.
+        """
+
+    @abstractmethod
+    def fitted(self, found: Found) -> Fit:
+        """Return the fit."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of data that are read."""
+        return tuple(dict.fromkeys([*self.design.columns, *self.response_columns]))
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        """The names of the coefficients."""
+        return ("intercept",) * self.has_intercept + self.design.names
+
+    def rows(self, data: Data) -> Encoded:
+        """Return the encoded rows of data that are complete: columns as shares, then response."""
+        return encode_complete_rows(self.name, data, self.encode)
+
+    def encode(self, data: Data) -> Floats:
+        """Return the numbers of each row that its features depend on."""
+        return np.column_stack([self.design.encode(data), self.response(data)])
+
+    @staticmethod
+    def first() -> State:
+        """Return the state before any sums."""
+        return State()
+
+    def terms(self, rows: Floats, state: State) -> list[Term]:
+        """Return the sums of the round that a state is for."""
+        size = len(self.design.names)
+        columns = np.column_stack([np.ones(len(rows)), rows[:, :size]])
+        response = rows[:, size:]
+        if state.rounds == 0:
+            products = Term(columns[:, 0], columns, 2)
+            return [products, *self.moment_terms(columns, response)]
+        terms = self.step_terms(columns, response, state)
+        if state.is_last:
+            scores, most = self.scores(columns, response, state)
+            shares = np.clip((1 + scores / most) / 2, 0.0, 1.0)
+            terms.append(Term(columns[:, 0], np.column_stack([columns[:, 0], shares]), 2))
+        return terms
+
+    def _empty(self, state: State) -> list[Term]:
+        """Return the terms of no rows, which say how many sums there are."""
+        width = len(self.design.names) + self.response_width
+        return self.terms(np.zeros((0, width)), state)
+
+    @property
+    def response_width(self) -> int:
+        """How many numbers of an encoded row are its outcome."""
+        return 1
+
+    def size(self, state: State) -> int:
+        """Return how many sums the round has that a state is for."""
+        return sum(term.bin_count * term.length for term in self._empty(state))
+
+    def features(self, rows: Floats, state: State) -> Features:
+        """Return the features of encoded rows, each from 0 to 1, and their places in the sums."""
+        places, values, start = [], [], 0
+        for term in self.terms(rows, state):
+            first = np.zeros(len(rows), dtype=np.int64) if term.bins is None else term.bins
+            places.append(start + first[:, None] * term.length + np.arange(term.length))
+            values.append(term.products())
+            start += term.bin_count * term.length
+        return Features(np.hstack(places), np.hstack(values))
+
+    def totals(self, rows: Floats, state: State) -> Floats:
+        """Return the sums of the features of encoded rows."""
+        return np.concatenate([term.sums().ravel() for term in self.terms(rows, state)])
+
+    def parts(self, state: State, totals: Floats) -> list[Floats]:
+        """Return the totals of each term of a round: bins × length, or length if there are none."""
+        parts, start = [], 0
+        for term in self._empty(state):
+            part = totals[start : start + term.bin_count * term.length]
+            parts.append(part if term.bins is None else part.reshape(term.bin_count, -1))
+            start += len(part)
+        return parts
+
+    def scale(self, state: State) -> Scale:
+        """Return means and standard deviations of the columns."""
+        moments = self.parts(self.first(), np.array(state.moments))
+        return Scale.of(moments[0], self.design.names)
+
+    def moments(self, state: State) -> list[Floats]:
+        """Return the totals of the terms of the first round."""
+        return self.parts(self.first(), np.array(state.moments))
+
+    def following(self, state: State, totals: Floats) -> State:
+        """Return the state after a round, from its totals over all rows."""
+        try:
+            found = self._started(totals) if state.rounds == 0 else self._stepped(state, totals)
+        except GostaError as error:
+            return replace(state, rounds=state.rounds + 1, is_done=True, failure=str(error))
+        return found
+
+    def _started(self, totals: Floats) -> State:
+        moments = self.parts(self.first(), totals)
+        n, names = float(moments[0][0]), self.design.names
+        if n < 2:
+            raise DataError(f"a model needs at least two complete rows, there are {n:.0f}")
+        if n < self.min_rows_per_column * len(names):
+            raise DataError(
+                f"{n:.0f} rows for {len(names)} columns are fewer than "
+                f"{self.min_rows_per_column:g} for each",
+                remedy="use fewer columns (min_rows_per_column)",
+            )
+        scale = Scale.of(moments[0], names)
+        if self.penalty == 0:
+            scale.require_independent(names)
+        self._check_cells(moments[0])
+        found = self.start(scale, moments)
+        return replace(found, rounds=1, moments=tuple(totals.tolist()))
+
+    def _check_cells(self, triangle: Floats) -> None:
+        """Raise an error for a column of 0 and 1 that few rows have, or few have not."""
+        sums = symmetric(triangle, len(self.design.names) + 1)
+        n, rounding = sums[0, 0], 0.25
+        for place, name in enumerate(self.design.names, 1):
+            ones = sums[0, place]
+            is_binary = abs(sums[place, place] - ones) < rounding
+            if is_binary and min(ones, n - ones) < self.min_cell - rounding:
+                raise DataError(
+                    f"column {name} of the model has fewer than {self.min_cell} rows with one of "
+                    "its two values",
+                    remedy="join it with another level, or leave it out",
+                )
+
+    def _stepped(self, state: State, totals: Floats) -> State:
+        scale, rounds = self.scale(state), state.rounds + 1
+        parts = self.parts(state, totals)
+        found = self.penalised(self.derivatives(state, scale, parts), state)
+        if isinstance(found, State):
+            return self._checked(replace(found, rounds=rounds), "")
+        now, base = np.array(state.coefficients), np.array(state.base)
+        room = LOSS_ROUNDING * (abs(state.base_loss) + scale.n)
+        if not found.loss <= state.base_loss + room:
+            share = _shortened(state, found, dot(found.gradient, now - base))
+            nearer = tuple((base + share * (now - base)).tolist())
+            shorter = replace(state, coefficients=nearer, slope=share * state.slope, rounds=rounds)
+            return self._checked(shorter, "")
+        step = -solve(self.factor(found.hessian), found.gradient)
+        slope = dot(found.gradient, step)
+        self._check_size(now + step, found.loss, scale)
+        has_converged = math.sqrt(max(-slope, 0.0)) < CONVERGED
+        moved = replace(
+            state,
+            rounds=rounds,
+            coefficients=tuple((now + step).tolist()),
+            base=state.coefficients,
+            base_loss=found.loss,
+            slope=slope,
+            is_last=has_converged,
+            is_done=has_converged and (state.is_last or rounds == self.max_rounds),
+        )
+        moving = [
+            name
+            for name, part in zip(self.coefficient_names, step, strict=True)
+            if abs(part) > 0.1
+        ]
+        return self._checked(moved, shorten(moving))
+
+    def penalised(self, found: Derivatives | State, state: State) -> Derivatives | State:
+        """Return derivatives with those of the penalty."""
+        if isinstance(found, State):
+            return found
+        coefficients = np.array(state.coefficients) * self.penalised_places
+        return Derivatives(
+            found.loss + self.penalty / 2 * dot(coefficients, coefficients),
+            found.gradient + self.penalty * coefficients,
+            found.hessian + np.diag(self.penalty * self.penalised_places),
+        )
+
+    @property
+    def penalised_places(self) -> Floats:
+        """1 for each coefficient with a penalty, 0 for the intercept."""
+        return np.array([float(name in self.design.names) for name in self.coefficient_names])
+
+    @staticmethod
+    def factor(hessian: Floats) -> Floats:
+        """Return the lower triangle of `cholesky`; an error if there is no curvature somewhere."""
+        diagonal = np.diagonal(hessian)
+        try:
+            if not diagonal.min() > 0:
+                raise SingularError(int(np.argmin(diagonal)))
+            root = np.sqrt(diagonal)
+            unit = cholesky(hessian / np.multiply.outer(root, root), LEAST_PIVOT)
+        except SingularError:
+            raise NumericalError(
+                "there is no best fit: the likelihood hardly depends on some coefficients",
+                remedy=f"use fewer columns, or {PENALTY}",
+            ) from None
+        return np.asarray(root[:, None] * unit)
+
+    def _check_size(self, coefficients: Floats, loss: float, scale: Scale) -> None:
+        """Raise an error if coefficients grow without end."""
+        places = self.penalised_places
+        if self.penalty == 0 and np.abs(coefficients * places).max() > MOST_COEFFICIENT:
+            names = zip(self.coefficient_names, np.abs(coefficients * places), strict=True)
+            raise self.no_optimum(shorten([n for n, size in names if size > MOST_COEFFICIENT]))
+
+    def no_optimum(self, names: str) -> NumericalError:
+        """Return the error for coefficients that grow without end."""
+        which = f" of {names}" if names else ""
+        return NumericalError(
+            f"there is no best fit: coefficients{which} grow without end", remedy=PENALTY
+        )
+
+    def _checked(self, state: State, moving: str) -> State:
+        """Return a state, or raise an error if there were as many rounds as may be."""
+        if state.is_done or state.rounds < self.max_rounds:
+            return state
+        if moving and self.penalty == 0:
+            raise self.no_optimum(moving)
+        raise NumericalError(
+            f"no best fit was found in {self.max_rounds} rounds",
+            remedy="use fewer columns, a penalty, or more rounds (max_rounds)",
+        )
+
+    def fit_of(
+        self, states: Sequence[State], totals: Sequence[Floats], level: float = 0.95
+    ) -> Fit:
+        """Return the fit, from the state before each round, the last one after all, and the totals
+        of each round.
+        """
+        last = states[-1]
+        if last.failure:
+            raise NumericalError(last.failure)
+        before, scale = states[-2], self.scale(last)
+        parts = self.parts(before, totals[-1])
+        derivatives = self.derivatives(before, scale, parts)
+        assert not isinstance(derivatives, State)
+        full = self.penalised(derivatives, before)
+        assert not isinstance(full, State)
+        meat = self._score_products(before, parts[-1]) if before.is_last else None
+        found = Found(
+            last, scale, self.moments(last), derivatives, self.factor(full.hessian), meat, level
+        )
+        return self.fitted(found)
+
+    def _score_products(self, state: State, triangle: Floats) -> Floats:
+        """Return the sums of products of the rows' own derivatives, by coefficients of shares."""
+        _, most = self.scores(*self._no_rows(), state)
+        sums = symmetric(triangle, len(most) + 1)
+        n, linear = sums[0, 0], sums[0, 1:]
+        # Of shares (1 + score / most) / 2.
+        centred = 4 * sums[1:, 1:] - 2 * (linear[:, None] + linear[None, :]) + n
+        return np.asarray(centred * np.multiply.outer(most, most))
+
+    def _no_rows(self) -> tuple[Floats, Floats]:
+        return np.zeros((0, len(self.design.names) + 1)), np.zeros((0, self.response_width))
+
+    def fit_rows(self, rows: Floats, level: float = 0.95) -> Fit:
+        """Return the fit to encoded rows in one place."""
+        states, totals = [self.first()], []
+        while not states[-1].is_done:
+            totals.append(self.totals(rows, states[-1]))
+            states.append(self.following(states[-1], totals[-1]))
+        return self.fit_of(states, totals, level)
+
+
+class Found(NamedTuple):
+    """What a fit is made of."""
+
+    state: State
+    scale: Scale
+    moments: list[Floats]
+    last: Derivatives  # without the penalty
+    factor: Floats  # of second derivatives with the penalty: see `Model.factor`
+    products: Floats | None  # of the rows' own derivatives by coefficients of shares
+    level: float
+
+    @property
+    def coefficients(self) -> Floats:
+        """Return those of standardised columns."""
+        return np.array(self.state.coefficients)
+
+    @property
+    def inverse(self) -> Floats:
+        """Return the inverse of the second derivatives, with the penalty."""
+        return inverse(self.factor)
+
+    def sandwich(self, products: Floats) -> Floats:
+        """Return the robust covariance for products of derivatives, of standardised columns."""
+        return product(product(self.inverse, products), self.inverse)
+
+
+AnyModel = TypeVar("AnyModel", bound=type[Model])
+MODELS: dict[str, type[Model]] = {}
+
+
+def model(name: str, title: str, ratio: str = "") -> Callable[[AnyModel], AnyModel]:
+    """Register a model by its name."""
+
+    def register(made: AnyModel) -> AnyModel:
+        made.name, made.title, made.ratio = name, title, ratio
+        MODELS[name] = made
+        return made
+
+    return register
+
+
+def find_model(name: str) -> type[Model]:
+    """Return the model of a name; an error that lists the names if there is none."""
+    if name not in MODELS:
+        raise unknown("model", name, MODELS)
+    return MODELS[name]
+
+
+def predictor(columns: Floats, coefficients: Floats) -> Floats:
+    """Return the linear predictor of rows, for coefficients of shares."""
+    return project(columns, coefficients[None])[:, 0]
+
+
+def _shortened(state: State, found: Derivatives, slope: float) -> float:
+    """Return the share of a step at which a cubic with the known values and slopes is least."""
+    if not math.isfinite(found.loss) or not math.isfinite(slope):
+        return SHORTEST
+    bend = 3 * (state.base_loss - found.loss) + state.slope + slope
+    inside = bend * bend - state.slope * slope
+    below = slope - state.slope + 2 * math.sqrt(max(inside, 0.0))
+    share = 1 - (slope + math.sqrt(max(inside, 0.0)) - bend) / below if below > 0 else SHORTEST
+    return min(max(share, SHORTEST), LONGEST)
