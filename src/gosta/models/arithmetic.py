@@ -24,9 +24,9 @@ LOG_TERMS = [1 / (2 * k + 1) for k in range(12)]  # all that count within ± 0.1
 class SingularError(GostaError, ArithmeticError):
     """A matrix is not positive definite: of a row and column, nothing is left after others."""
 
-    def __init__(self, place: int) -> None:
-        super().__init__(f"row {place} of a matrix depends on the rows before")
-        self.place = place
+    def __init__(self, row: int) -> None:
+        super().__init__(f"row {row} of a matrix depends on the rows before")
+        self.row = row
 
 
 def exp(x: Floats | float) -> Floats:

@@ -19,8 +19,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, TypeVar
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from gosta.statistics.definition import Encoded, encode_complete_rows
 # Of a step, in standard errors: the step after it is of the order of its square.
 CONVERGED = 1e-5
 # Of losses: more than is lost by rounding.
-LOSS_ROUNDING = 1e-10
+LOSS_ROUNDING = 1e-9
 LEAST_PIVOT = 1e-11  # of second derivatives with 1 on the diagonal
 MOST_COEFFICIENT = 30.0  # of a standardised column; a ratio of 10^13 between two rows near the mean
 SHORTEST, LONGEST = 0.1, 0.5  # of a step that went too far, what is tried next
@@ -92,7 +92,7 @@ class Term(NamedTuple):
 
     def _matrix_sums(self) -> Floats:
         if self.order == 0:
-            return self.weights.sum(keepdims=True)
+            return np.array([self.weights.sum()])
         if self.order == 1:
             return np.asarray(self.weights @ self.columns)
         both = (self.columns * self.weights[:, None]).T @ self.columns
@@ -148,6 +148,11 @@ class Model(ABC):
         if self.max_rounds < 3:
             raise InputError(f"max_rounds = {self.max_rounds} must be at least 3")
 
+    @classmethod
+    def completed(cls, data: Data, options: dict[str, Any]) -> dict[str, Any]:
+        """Return options with what the rows say where they are not given, such as ranges."""
+        return options
+
     @property
     @abstractmethod
     def response_columns(self) -> tuple[str, ...]:
@@ -174,9 +179,7 @@ class Model(ABC):
         """Return the sums from which a step follows."""
 
     @abstractmethod
-    def derivatives(
-        self, state: State, scale: Scale, parts: list[Floats]
-    ) -> Derivatives | State:
+    def derivatives(self, state: State, scale: Scale, parts: list[Floats]) -> Derivatives | State:
         """Return the loss and its derivatives, without the penalty, from a round's sums; or the
         state to take the sums again with, if they do not give them.
         """
@@ -330,7 +333,7 @@ class Model(ABC):
             return self._checked(shorter, "")
         step = -solve(self.factor(found.hessian), found.gradient)
         slope = dot(found.gradient, step)
-        self._check_size(now + step, found.loss, scale)
+        self._check_size(now + step)
         has_converged = math.sqrt(max(-slope, 0.0)) < CONVERGED
         moved = replace(
             state,
@@ -343,9 +346,7 @@ class Model(ABC):
             is_done=has_converged and (state.is_last or rounds == self.max_rounds),
         )
         moving = [
-            name
-            for name, part in zip(self.coefficient_names, step, strict=True)
-            if abs(part) > 0.1
+            name for name, part in zip(self.coefficient_names, step, strict=True) if abs(part) > 0.1
         ]
         return self._checked(moved, shorten(moving))
 
@@ -381,7 +382,7 @@ class Model(ABC):
             ) from None
         return np.asarray(root[:, None] * unit)
 
-    def _check_size(self, coefficients: Floats, loss: float, scale: Scale) -> None:
+    def _check_size(self, coefficients: Floats) -> None:
         """Raise an error if coefficients grow without end."""
         places = self.penalised_places
         if self.penalty == 0 and np.abs(coefficients * places).max() > MOST_COEFFICIENT:
@@ -406,9 +407,7 @@ class Model(ABC):
             remedy="use fewer columns, a penalty, or more rounds (max_rounds)",
         )
 
-    def fit_of(
-        self, states: Sequence[State], totals: Sequence[Floats], level: float = 0.95
-    ) -> Fit:
+    def fit_of(self, states: Sequence[State], totals: Sequence[Floats], level: float = 0.95) -> Fit:
         """Return the fit, from the state before each round, the last one after all, and the totals
         of each round.
         """
@@ -494,6 +493,24 @@ def find_model(name: str) -> type[Model]:
     if name not in MODELS:
         raise unknown("model", name, MODELS)
     return MODELS[name]
+
+
+def make_model(name: str, design: Design, data: Data | None = None, **options: Any) -> Model:
+    """Return a model; with rows in one place, what options do not say follows from these."""
+    made = find_model(name)
+    known = [one.name for one in fields(made) if one.name != "design"]
+    for option in options:
+        if option not in known:
+            raise InputError(
+                f"{name} has no option {option!r}", remedy=f"options are: {', '.join(known)}"
+            )
+    needed = [one.name for one in fields(made) if one.default is MISSING and one.name != "design"]
+    if data is not None:
+        options = made.completed(data, options)
+    for option in needed:
+        if option not in options:
+            raise InputError(f"{name} needs {option}")
+    return made(design=design, **options)
 
 
 def predictor(columns: Floats, coefficients: Floats) -> Floats:

@@ -112,7 +112,7 @@ class Fit:
         columns = design.low + design.encode(data) * (design.high - design.low)
         if not self.model.has_intercept:
             return project(columns - self.means, slopes[None])[:, 0]
-        return self.coefficients[0] + project(columns, slopes[None])[:, 0]
+        return np.asarray(self.coefficients[0] + project(columns, slopes[None])[:, 0])
 
     def predict(self, data: Data) -> Floats:
         """Return for each row the probability of the positive class (logistic), the expected

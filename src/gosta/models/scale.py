@@ -52,7 +52,7 @@ class Scale:
         try:
             cholesky(self.correlations, LEAST_LEFT)
         except SingularError as error:
-            place = error.place
+            place = error.row
             before = self.correlations[:place, :place]
             shares = solve(cholesky(before), self.correlations[:place, place])
             others = [name for name, one in zip(names, shares, strict=False) if abs(one) > 1e-3]
