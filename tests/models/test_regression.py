@@ -45,7 +45,7 @@ def fit_by_sums(name: str, x: Floats, y: Floats, bits: int, **options: object) -
         assert values.max() <= 1
         rounded = np.floor(values * 2.0**bits + 0.5) / 2.0**bits
         size = model.size(states[-1])
-        totals.append(np.bincount(places.ravel(), rounded.ravel(), size))
+        totals.append(np.zeros(size) + np.bincount(places.ravel(), rounded.ravel(), size))
         states.append(model.following(states[-1], totals[-1]))
     return model.fit_of(states, totals)
 
