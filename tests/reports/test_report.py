@@ -236,6 +236,21 @@ def test_the_curve_of_events_is_told_at_the_times_of_the_study() -> None:
     assert [row[1][:5] for row in table.rows] == ["0.900", "0.700"]
 
 
+def test_rows_at_risk_are_told_at_round_times_too() -> None:
+    found = results()
+    found["study"]["times"] = [365.0]
+    steps = 75.0 * np.arange(1, 21)
+    left = np.arange(20.0)[::-1]
+    bracket = (left, left + 2 * (steps == 1200))
+    axes = {"at": steps, "axes": ("time", "rows at risk"), "plain": True, "bracket": bracket}
+    at_risk = estimate("numbers-at-risk", "time+event", left, **axes)
+    found["estimates"].append({"question": "survival", **at_risk})
+    blocks = section(content.build(json.loads(json.dumps(found))), "Survival")
+    (table,) = [b for b in blocks if isinstance(b, Table) and b.caption == "Rows at risk"]
+    # not 1200, of which the number is not known exactly
+    assert [row[0] for row in table.rows] == ["300", "600", "900", "1125", "1500"]
+
+
 def test_many_groups_are_lines_beside_their_differences() -> None:
     groups = tuple(
         Estimate(0.7, 0.6, 0.8, 0.05, 0.95, group=f"ward = {k}", n=50 + k) for k in range(4)

@@ -89,17 +89,24 @@ def test_kaplan_meier_curves_say_how_many_are_at_risk() -> None:
     x, counts = np.array([1.0, 4.0, 6.0]), np.array([10.0, 5.0, 2.0])
     ax = axes()
     gosta.Estimate(
-        np.array([0.9, 0.7, 0.3]), statistic="kaplan-meier", at=x, axes=("time", "S"), counts=counts
+        np.array([0.9, 0.7, 0.3]),
+        statistic="kaplan-meier",
+        n=12,
+        at=x,
+        axes=("time", "S"),
+        counts=counts,
     ).plot(ax)
     line = ax.lines[0]
     assert line.get_drawstyle() == "steps-post"
     assert (line.get_xdata()[0], line.get_ydata()[0]) == (0, 1)
-    assert texts(ax) == ["at risk", "10", "5", "2"]
-    own = gosta.Estimate(x, statistic="kaplan-meier:t+e", at=x)
-    risk = gosta.Estimate(10 * x, statistic="numbers-at-risk:t+e", at=x)
+    assert texts(ax) == ["at risk", "12", "10", "5", "2"]
+    own = gosta.Estimate(x, statistic="kaplan-meier:t+e", n=70, at=x)
+    bracket = (np.array([10.0, 38, np.nan]), np.array([10.0, 41, np.nan]))
+    left = np.array([10, 40, np.nan])
+    risk = gosta.Estimate(left, statistic="numbers-at-risk:t+e", at=x, bracket=bracket)
     (picture,) = pictures([own, risk])
     picture.draw(ax := axes())
-    assert texts(ax) == ["at risk", "10", "40", "60"]
+    assert texts(ax) == ["at risk", "70", "10", "\N{ALMOST EQUAL TO}40", "-"]
 
 
 def test_calibration_curves_have_a_histogram() -> None:
@@ -244,7 +251,7 @@ def test_estimates_are_read_back_from_json() -> None:
 def test_the_time_axis_has_round_times_beside_those_of_the_risk_table() -> None:
     ax = axes()
     x = np.linspace(50, 700, 20)
-    at_risk = (np.array([180.0, 365.0]), np.array([90.0, 40.0]))
+    at_risk = (np.array([180.0, 365.0]), ["90", "40"])
     curve = curves.Curve(x, 1 - x / 1000, at_risk=at_risk)
     curves.draw_curves(ax, "kaplan-meier", [curve], ("time", "share without an event"))
     ticks = ax.get_xticks()

@@ -9,7 +9,12 @@ from typing import Any
 from gosta.errors import InputError, shorten
 from gosta.reports.blocks import List, Report, Section, Table, Text
 from gosta.reports.methods import methods, privacy, tripod
-from gosta.reports.questions import RECLASSIFICATION, curves_at_times, question_section
+from gosta.reports.questions import (
+    RECLASSIFICATION,
+    curves_at_times,
+    question_section,
+    readable_at_risk,
+)
 from gosta.reports.reading import found_in, unit_of
 from gosta.reports.subgroups import subgroups
 from gosta.reports.table_one import table_one
@@ -44,8 +49,9 @@ def build(results: Mapping[str, Any]) -> Report:
             remedy="compute the study again: gosta study run, or gosta study collect",
         )
     found = [found_in(record, results) for record in results["estimates"]]
-    known = [one for one in found if one.estimate.value is not None]
-    at_times = list(curves_at_times(known, results["study"].get("times") or ()))
+    times = results["study"].get("times") or ()
+    known = [readable_at_risk(one, times) for one in found if one.estimate.value is not None]
+    at_times = list(curves_at_times(known, times))
     sections = [
         _study(results),
         table_one(known),

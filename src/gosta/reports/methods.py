@@ -40,7 +40,7 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
     if any(one.estimate.p_value is not None for one in found):
         blocks.append(Text(p_values))
     if any(one.estimate.axes and one.estimate.axes[0].startswith("time") for one in found):
-        blocks.append(Text(texts.TIMES))
+        blocks.append(Text(texts.TIMES + texts.AT_RISK_BY_SUMS * is_private))
     if names & texts.OF_LOGITS:
         blocks.append(Text(texts.FLOOR))
     if options:

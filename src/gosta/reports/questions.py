@@ -9,12 +9,13 @@ import numpy as np
 from gosta.reports import texts
 from gosta.reports.blocks import Block, Figures, Section, Table, Text
 from gosta.reports.tables import Found, capital, value_cells, values_table, with_intervals
-from gosta.statistics.estimate import CURVE_DIGITS
+from gosta.statistics.estimate import CURVE_DIGITS, Estimate
 from gosta.statistics.pictures import INTO, Picture, is_sampled, pictures
 from gosta.views import numbers
 from gosta.views.curves import STYLES
 
 MOST_COLUMNS = 4  # of a table of points
+AT_RISK_ROOM = 0.11  # between times of numbers at risk, relative to the last one
 RECLASSIFICATION = ("net-reclassification", "integrated-discrimination")
 DRAWN = {*STYLES, *INTO}  # curves that are pictures; others are tables of their points
 
@@ -83,6 +84,42 @@ def curves_at_times(found: Sequence[Found], times: Sequence[float]) -> Iterator[
                 at=wanted, value=value, low=low, high=high, bracket=bracket
             )
             yield one._replace(name="kaplan-meier-at-times", estimate=estimate)
+
+
+def readable_at_risk(one: Found, times: Sequence[float]) -> Found:
+    """Return rows at risk at the times of the study, and at round ones far enough from others.
+
+    So they can be written below a curve. Of the others, those known exactly are taken.
+    """
+    if one.name != "numbers-at-risk" or one.estimate.at is None:
+        return one
+    estimate, at = one.estimate, np.ravel(one.estimate.at)
+    low, high = estimate.bracket or (estimate.value, estimate.value)
+    is_exact = (np.ravel(high) - np.ravel(low) < 1).tolist()
+    chosen = [float(time) for time in times if time in at]
+    others = [time for time, exact in zip(at.tolist(), is_exact, strict=True) if exact]
+    room = AT_RISK_ROOM * at[-1]
+    for time in sorted(others, key=lambda time: (len(f"{time:g}".strip("0")), time)):
+        if all(abs(time - other) >= room for other in (0.0, *chosen)):
+            chosen.append(time)
+    parts = [_at_times(part, sorted(chosen)) for part in (estimate, *estimate.groups)]
+    return one._replace(estimate=parts[0]._replace(groups=tuple(parts[1:])))
+
+
+def _at_times(estimate: Estimate, times: Sequence[float]) -> Estimate:
+    """Return a curve at some of its points."""
+    if estimate.at is None or estimate.value is None:
+        return estimate
+    kept = np.isin(np.ravel(estimate.at), times)
+    bracket = estimate.bracket
+    return estimate._replace(
+        at=np.ravel(estimate.at)[kept],
+        value=np.ravel(estimate.value)[kept],
+        bracket=bracket and (np.ravel(bracket[0])[kept], np.ravel(bracket[1])[kept]),
+        labels=tuple(
+            label for label, is_kept in zip(estimate.labels, kept, strict=False) if is_kept
+        ),
+    )
 
 
 def _labelled(found: Sequence[Found]) -> list[Block]:

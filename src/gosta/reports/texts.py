@@ -84,6 +84,10 @@ TIMES = (
     "before t with rows without one by then (cumulative and dynamic); events count by the inverse "
     "probability of not being censored."
 )
+AT_RISK_BY_SUMS = (
+    " Rows at risk are shown at times that are edges of bins; a number after "
+    "\N{ALMOST EQUAL TO} is known within a bracket."
+)
 # Statistics that take logits or logarithms of risks.
 OF_LOGITS = {
     "log-loss",

@@ -33,6 +33,7 @@ INTO = {
 BESIDE = ("net-benefit-of-all", "numbers-at-risk")  # of these, not drawn as curves of a score
 AT_RISK = "numbers-at-risk"
 MOST_AT_RISK = 6  # times at which numbers at risk are shown
+ABOUT = "\N{ALMOST EQUAL TO}"  # before a number of rows that is not known exactly
 # What a picture of a statistic needs besides.
 COMPANIONS = {
     "net-benefit": "net-benefit-of-all",
@@ -283,18 +284,36 @@ def _draw_curves(picture: Picture, ax: Any) -> None:
     curves.draw_curves(ax, picture.kind, drawn, axes, line, others[:1], level)
 
 
-def _at_risk(estimate: Estimate, picture: Picture) -> tuple[Floats, Floats] | None:
-    """Return times, and how many rows are at risk then: from beside, or at some of the points."""
+def _at_risk(estimate: Estimate, picture: Picture) -> tuple[Floats, list[str]] | None:
+    """Return times from 0 on, and how many rows are at risk then.
+
+    They are from beside, or at some of the points.
+    """
+    times, texts = np.zeros(0), list[str]()
     for one in picture.beside:
         for part in (one, *one.groups):
             if part.group == estimate.group and part.value is not None and _base(one) == AT_RISK:
-                return _array(part.at), _array(part.value)
-    if estimate.counts is None or _base(estimate) != "kaplan-meier":
+                times, texts = _array(part.at), _counts_at_risk(part)
+    if not len(times) and estimate.counts is not None and _base(estimate) == "kaplan-meier":
+        x, counts = _array(estimate.at), _array(estimate.counts)
+        chosen = np.unique(np.searchsorted(x, np.linspace(x[0], x[-1], MOST_AT_RISK)))
+        times, texts = x[chosen], [numbers.count(count) for count in counts[chosen].tolist()]
+    if not len(times):
         return None
-    x, counts = _array(estimate.at), _array(estimate.counts)
-    evenly = np.linspace(x[0], x[-1], MOST_AT_RISK)
-    chosen = np.unique(np.searchsorted(x, evenly))
-    return x[chosen], counts[chosen]
+    if times[0] > 0:
+        times, texts = np.append(0.0, times), [numbers.count(estimate.n), *texts]
+    return times, texts
+
+
+def _counts_at_risk(estimate: Estimate) -> list[str]:
+    """Return numbers of rows at risk, with a sign before those that are not known exactly."""
+    values = _array(estimate.value)
+    low, high = map(_array, estimate.bracket or (values, values))
+    signs = [ABOUT if gap >= 1 else "" for gap in (high - low).tolist()]
+    texts = [
+        numbers.count(value) if np.isfinite(value) else numbers.NONE for value in values.tolist()
+    ]
+    return [sign * (text != numbers.NONE) + text for sign, text in zip(signs, texts, strict=True)]
 
 
 def _prevalence(treat_all: Curve) -> float:

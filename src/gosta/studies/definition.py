@@ -31,7 +31,7 @@ MAX_STUDY_FILE_BYTES = 1 << 20
 FIX_HINT = "fix the line; 'gosta study init' writes such files"
 # Where a decision curve is read: every twentieth, which are edges of 20, 40, 60 or 80 bins.
 DECISION_THRESHOLDS = tuple(k / 20 for k in range(1, 20))
-CURVE = "kaplan-meier"
+CURVE, AT_RISK = "kaplan-meier", "numbers-at-risk"
 CURVE_STEPS = 20  # of a range, at which sums tell a curve: edges of 20 or 40 bins
 # Between groups of rows by predicted risk, the same in one place and by sums.
 RISK_CUTS = tuple(k / 10 for k in range(1, 10))
@@ -158,13 +158,16 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def options_of(self, statistic: str, by_sums: bool = False) -> dict[str, Any]:
         """Return the options of a statistic that the study sets."""
         asked = self.study
-        is_curve = statistic == CURVE  # over rows it steps at each event
+        steps = self._curve_steps() if statistic in (CURVE, AT_RISK) else ()
+        times = list(asked.times)
+        if not by_sums:  # over rows the curve steps at each event
+            times = [] if statistic == CURVE else sorted({*times, *steps})
         is_decision = statistic in DECISIONS
         thresholds = asked.decision_thresholds if is_decision else asked.thresholds
         given: dict[str, Any] = {
             "thresholds": list(thresholds),
-            "times": [] if is_curve and not by_sums else list(asked.times),
-            "steps": list(self._curve_steps()) if is_curve else [],
+            "times": times,
+            "steps": list(steps),
             "horizon": asked.horizon,
             "cuts": list(RISK_CUTS),
             "levels": {

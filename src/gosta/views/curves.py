@@ -25,6 +25,7 @@ MOST_MARKED = 30  # points that are marked; a curve of more is a line
 MOST_DRAWN = 2000  # points of a curve; more cannot be seen
 FONT = "small"  # of texts inside a picture, relative to those at the axes
 MOST_ENTRIES = 6  # of a legend; one of more is smaller
+LEAST_TICKS = 4  # of a risk table; with fewer there are others between them
 TICK_ROOM = 0.09  # between ticks, relative to the axis
 ROOM = 1.05  # of an axis, relative to the largest value
 
@@ -39,7 +40,7 @@ class Curve(NamedTuple):
     high: Floats | None = None
     bracket: tuple[Floats, Floats] | None = None
     counts: Floats | None = None  # rows that each point rests on
-    at_risk: tuple[Floats, Floats] | None = None  # times, and how many rows are at risk then
+    at_risk: tuple[Floats, Sequence[str]] | None = None  # times, and how many are at risk then
     is_binned: bool = False  # each point stands for a bin: drawn as points with their intervals
     is_sampled: bool = False  # known at these points only, with steps between them
 
@@ -261,15 +262,15 @@ def _write_risk_table(ax: Any, curves: Sequence[Curve]) -> None:
         row = line + (len(curves) > 1)
         if len(curves) > 1:
             _write_below(ax, 0.0, row, label, "right")
-        for time, count in zip(times, rows, strict=True):
-            _write_below(ax, time, row, f"{count:,.0f}", "center")
+        for time, text in zip(times, rows, strict=True):
+            _write_below(ax, time, row, text, "center")
 
 
 def _time_ticks(ax: Any, times: Floats) -> list[float]:
-    """Return times of the risk table, and round ones that are not too near to any of them."""
+    """Return times of the risk table; where they are few, round ones far from them, too."""
     low, high = ax.get_xlim()
     ticks = times.tolist()
-    for time in ax.get_xticks():
+    for time in ax.get_xticks() if len(ticks) < LEAST_TICKS else ():
         if low <= time <= high and min(abs(time - tick) for tick in ticks) > TICK_ROOM * high:
             ticks.append(float(time))
     return sorted(ticks)
@@ -277,7 +278,7 @@ def _time_ticks(ax: Any, times: Floats) -> list[float]:
 
 def _write_below(ax: Any, x: float, row: int, text: str, align: str) -> None:
     """Write a text below the horizontal axis' name, in a row that counts from 0."""
-    shift = -14.0 if align == "right" else 0.0  # points, so that it ends left of the first number
+    shift = -18.0 if align == "right" else 0.0  # points, so that it ends left of the first number
     ax.annotate(
         text,
         (x, 0.0),
