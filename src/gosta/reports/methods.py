@@ -11,6 +11,8 @@ from gosta.reports.blocks import Block, List, Section, Table, Text
 from gosta.reports.tables import Found, percent
 
 DEFAULT_BINS = 64  # of a private release that names none
+# Of statistics, not told as settings: they follow from the dictionary and the bins.
+HIDDEN_OPTIONS = ("levels", "cuts", "floor", "steps")
 
 
 def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
@@ -54,7 +56,7 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
 
 
 def _options_of(one: Found) -> str:
-    shown = {k: v for k, v in one.estimate.options.items() if k not in ("levels", "cuts", "floor")}
+    shown = {k: v for k, v in one.estimate.options.items() if k not in HIDDEN_OPTIONS}
     parts = [f"{name} {_listed(value)}" for name, value in shown.items() if value not in (None, ())]
     return f"{one.title}: {', '.join(parts)}" if parts else ""
 
