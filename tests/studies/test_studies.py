@@ -20,7 +20,7 @@ from gosta.private.settings import PrivateSettings
 from gosta.sketches import SKETCHES
 from gosta.studies import pooled, results
 from gosta.studies.definition import Asked, Study, check_study, read_study, study_text
-from gosta.studies.proposal import Answers, propose
+from gosta.studies.proposal import Answers, fewer_bins, propose
 from gosta.studies.questions import NEEDS, QUESTIONS
 from gosta.studies.released import collect
 
@@ -232,6 +232,10 @@ def test_rows_without_a_group_are_in_no_statistic(folder: Path, tmp_path: Path) 
 def test_values_beyond_a_range_are_said(folder: Path) -> None:
     narrow = {**COLUMNS, "time": Column(range=(0.0, 5.0))}
     study = msgspec.structs.replace(make(questions=("survival",), groups=()), columns=narrow)
+    parts = load(folder)
+    first = next(k for k, value in enumerate(parts[0].columns["time"]) if value > 5)
+    said = values_of(pooled.run(study, parts))
+    assert all(f"first in line {first + 2} of" in one["warnings"][0] for one in said.values())
     settings = study.private
     sums = gosta.private.release(
         load(folder),
@@ -245,6 +249,29 @@ def test_values_beyond_a_range_are_said(folder: Path) -> None:
     warned = [title for title, one in found.items() if one["warnings"]]
     clipped = {one.statistic for one in sums.results if one.clipped}
     assert set(warned) == clipped
+
+
+def test_times_below_0_are_refused(folder: Path) -> None:
+    parts = load(folder)
+    times = parts[1].columns["time"].copy()
+    times[3] = -2.0
+    parts[1] = replace(parts[1], columns={**parts[1].columns, "time": times})
+    with pytest.raises(
+        gosta.DataError, match=r"the time time must not be below 0, line 5 of .* has -2; .*:-2"
+    ):
+        pooled.run(make(), parts)
+    with pytest.raises(gosta.DataError, match="below 0, line 5 has -2"):
+        gosta.exact(parts[1], "kaplan-meier")
+
+
+def test_columns_without_a_description_have_a_line_to_fill_in() -> None:
+    text = study_text(make())
+    section = text.partition("[columns.time]\n")[2].partition("\n\n")[0]
+    assert section.splitlines()[2:] == [
+        "range = [0.0, 9.0]",
+        '# description = ""  # TO FILL IN: what it is, in a sentence',
+    ]
+    assert text.count("# unit") == 0  # risks, classes and what has one
 
 
 def test_a_site_reads_its_file_as_its_node_does(folder: Path, tmp_path: Path, gosta_: Any) -> None:
@@ -314,6 +341,9 @@ def test_as_many_bins_are_proposed_as_fit() -> None:
         )
     )
     assert 10 < many.privacy.bins < 80
+    why = f"{many.privacy.bins} bins of each column in place of 80, as the sums in each of"
+    assert fewer_bins(many).startswith(why)
+    assert fewer_bins(propose(answers)) == ""
 
 
 def test_a_risk_of_0_does_not_remove_calibration_in_one_place(folder: Path) -> None:

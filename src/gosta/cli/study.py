@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -122,21 +123,29 @@ def init(
     from gosta.datasets.doubts import far_values
     from gosta.runtime.files import write_atomically
     from gosta.studies.definition import STUDY_FILE, study_text
+    from gosta.studies.proposal import fewer_bins
 
     path = folder / STUDY_FILE
     if path.exists():
         raise InputError(f"{path} is there already: change it, or name another folder")
     table = None if data is None else load(str(data), **reading.settings())
-    for doubt in () if table is None else (*table.doubts, *far_values(table)):
-        print(terminal.printable(f"warning: {doubt}"), file=sys.stderr)
+    _show_doubts(() if table is None else (*table.doubts, *far_values(table)))
     is_asked = not yes and sys.stdin.isatty()
     study = _asked(questions, table) if is_asked else _proposed(questions, table)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(path, study_text(study))
     print(f"{path}: {numbers.count(len(study.items), 'statistic')} for {_list(study)}")
+    if questions.bins is None and (fewer := fewer_bins(study)):
+        print(f"note: {fewer}")
     with suppress(InputError):  # check says what is missing
         _warn(study)
-    print(f"next: read it, describe each column, then: gosta study check {_quoted(folder)}")
+    print("next: read it, complete the lines with TO FILL IN, then:")
+    print(f"      gosta study check {_quoted(folder)}")
+
+
+def _show_doubts(doubts: Iterable[str], place: str = "") -> None:
+    for doubt in doubts:
+        print(terminal.printable(f"warning: {place}{doubt}"), file=sys.stderr)
 
 
 def _asked(questions: Questions, table: Data | None) -> Study:
@@ -235,7 +244,10 @@ def run(folder: StudyFolder, reading: options.Reading, data: DataFiles = None) -
     if not data:
         raise InputError("data is missing: name the files of rows (--data a.csv --data b.xlsx)")
     study = read_study(folder)
-    found = pooled.run(study, [_load(file, reading) for file in data])
+    parts = [_load(file, reading) for file in data]
+    for part in parts:
+        _show_doubts(part.doubts, f"{part.name}: ")
+    found = pooled.run(study, parts)
     _show(found, results.write(_place(folder), found), folder)
 
 

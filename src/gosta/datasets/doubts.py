@@ -13,6 +13,7 @@ from gosta.datasets.columns import value_text
 from gosta.datasets.data import Data
 
 FEWEST_NUMBERS = 20  # of a column of which one can be said to be far from the others
+FEWEST_BEYOND = 0.05  # of numbers above 1 among shares that may be per cent
 FAR = 2.0  # times the range of the other numbers, between which and one of them is nothing
 CODES = (9.0, 99.0, 999.0, 9999.0, 99999.0)  # that stand for missing values, also negative
 
@@ -41,6 +42,19 @@ def _far(column: NDArray[Any]) -> str:
         if gap > FAR * np.ptp(rest) or (end < 0 <= rest.min()):
             return value_text(float(end))
     return ""
+
+
+def is_per_cent(values: NDArray[np.float64]) -> bool:
+    """Return whether numbers that should be shares, from 0 to 1, look like per cent.
+
+    >>> is_per_cent(np.array([0.4, 12.0, 3.0, 71.5])), is_per_cent(np.array([0.4, 0.3, 99.0]))
+    (True, False)
+    """
+    known = values[~np.isnan(values)]
+    beyond = known[known > 1]
+    is_within = bool(((known >= 0) & (known <= 100)).all())
+    is_often = len(beyond) >= FEWEST_BEYOND * len(known)
+    return is_within and is_often and len(np.unique(beyond)) > 1
 
 
 def comma_column(data: Data) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from gosta import datasets
 from gosta.datasets.data import Data
+from gosta.datasets.doubts import is_per_cent
 from gosta.errors import DataError, InputError, NumericalError, shorten
 from gosta.runtime.arrays import Booleans, Floats, project
 from gosta.statistics.definition import features as features
@@ -313,12 +314,12 @@ def _nearest(x: Floats, centres: Floats) -> Floats:
 
 def survival(data: Data) -> Floats:
     """Encode a row as a time, 1 for an event then or 0 if it is censored, and its risk score."""
-    return _with_events(_complete(data, data.columns_for("time", "event", "score")))
+    return _with_events(_complete(data, _times(data, "score")))
 
 
 def survival_of_two(data: Data) -> Floats:
     """Encode a row as in `survival`, with two risk scores."""
-    return _with_events(_complete(data, data.columns_for("time", "event", "first", "second")))
+    return _with_events(_complete(data, _times(data, "first", "second")))
 
 
 def survival_risk(data: Data) -> Floats:
@@ -337,8 +338,29 @@ def survival_risks(data: Data) -> Floats:
     if not data.has_selected_columns or len(names) <= 3:
         return survival_risk(data)
     x = data.to_floats(names)
+    check_times(data, x[:, 0], names[0])
     _check_risks(data, x[:, 2:], names[2:])
     return _with_events(_complete(data, x))
+
+
+def _times(data: Data, *roles: str) -> Floats:
+    """Return the columns of times, of events, and of further roles."""
+    x = data.columns_for("time", "event", *roles)
+    selected = data.features[0] if len(data.features) == x.shape[1] else None
+    check_times(data, x[:, 0], data.time or (data.has_selected_columns and selected) or "time")
+    return x
+
+
+def check_times(data: Data, times: Floats, name: str) -> None:
+    """Raise an error that names the first time below 0."""
+    if not (times < 0).any():
+        return
+    row = np.argmax(times < 0)
+    value = f"{times[row]:g}"
+    raise DataError(
+        f"the time {name} must not be below 0, {data.row_names[row]} has {value}",
+        remedy=f"correct the row, or if it stands for a missing value: --na-values {name}:{value}",
+    )
 
 
 def _check_risks(data: Data, risks: Floats, names: Sequence[str]) -> None:
@@ -349,7 +371,7 @@ def _check_risks(data: Data, risks: Floats, names: Sequence[str]) -> None:
     row, column = beyond[0]
     name = names[column]
     remedy = f"of per cent, --scale {name}=0.01 makes shares"
-    if 2 * len(np.unique(beyond[:, 0])) < len(risks):  # most are risks
+    if not is_per_cent(risks[:, column]):
         remedy = (
             "correct the row, or if it stands for a missing value, name it as the file has it: "
             f"--na-values {name}:VALUE"
@@ -363,13 +385,13 @@ def _check_risks(data: Data, risks: Floats, names: Sequence[str]) -> None:
 
 def event_times(data: Data) -> Floats:
     """Encode a row as a time, and whether the event was observed then (1) or not (0)."""
-    return _with_events(_complete(data, data.columns_for("time", "event")))
+    return _with_events(_complete(data, _times(data)))
 
 
 def grouped_event_times(data: Data, positive: Any = None) -> Floats:
     """Encode a row as a time, whether the event was observed then, and its class, +1 or −1."""
     signs = data.class_signs(positive)
-    return _with_events(_complete(data, data.columns_for("time", "event"), signs))
+    return _with_events(_complete(data, _times(data), signs))
 
 
 def _with_events(x: Floats) -> Floats:

@@ -262,10 +262,18 @@ def study_text(study: Study) -> str:
         "columns": Column,
         "privacy": PrivateSettings,
     }
-    return "\n".join(
-        f"{comments(about[name], '   ')}{to_toml({name: values})}"
-        for name, values in sections.items()
-    )
+    texts = {name: to_toml({name: values}) for name, values in sections.items()}
+    parts = zip(study.columns.values(), texts["columns"].rstrip().split("\n\n"), strict=True)
+    texts["columns"] = "".join(f"{part}\n{_to_fill_in(column)}\n" for column, part in parts)
+    return "\n".join(f"{comments(about[name], '   ')}{text}" for name, text in texts.items())
+
+
+def _to_fill_in(column: Column) -> str:
+    """Return lines for what the dictionary does not say of a column, to be filled in by hand."""
+    unit = '# unit = ""  # TO FILL IN, such as years\n'
+    description = '# description = ""  # TO FILL IN: what it is, in a sentence\n'
+    has_unit = column.unit or column.type == "class" or column.is_risk
+    return ("" if has_unit else unit) + ("" if column.description else description)
 
 
 def _given(settings: msgspec.Struct) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,12 @@ from gosta.datasets.data import Data
 from gosta.datasets.row_names import below
 from gosta.errors import DataError, GostaError
 from gosta.runtime.arrays import Booleans, Floats
+from gosta.statistics.encode import check_times
 from gosta.statistics.estimate import Estimate
 from gosta.studies.definition import Item, Study
 from gosta.studies.questions import TABLE_ONE
 from gosta.studies.results import record
+from gosta.views import numbers
 
 
 def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
@@ -27,7 +29,11 @@ def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
     if not kept.any():
         raise DataError(f"{data.name} has no row with a value in all of {', '.join(study.roles)}")
     codes = group_codes(study, data)
-    found = [(item, _estimate(study, item, data, kept, codes)) for item in study.items]
+    beyond = beyond_ranges(study, data)
+    found = [
+        (item, _warned(_estimate(study, item, data, kept, codes), item, beyond))
+        for item in study.items
+    ]
     how = {"mode": "one place", "data": [part.name for part in parts], "sites": len(parts)}
     rows = int(kept.sum())
     return record(study, found, how, rows, len(data) - rows)
@@ -57,8 +63,28 @@ def complete_rows(study: Study, data: Data) -> Booleans:
         codes = (
             data.level_codes(name, classes, "classes") if classes else data.to_floats([name])[:, 0]
         )
+        if name == study.study.time:
+            check_times(data, codes, name)
         kept &= ~np.isnan(codes)
     return kept
+
+
+def beyond_ranges(study: Study, data: Data) -> dict[str, str]:
+    """Return what to say of columns with values beyond the range of the dictionary."""
+    found = {}
+    for name, column in data.columns.items():
+        ends = study.columns[name].range if name in study.columns else None
+        if ends is None or column.dtype.kind not in "iuf":
+            continue
+        beyond = (column < ends[0]) | (column > ends[1])
+        if beyond.any():
+            count = numbers.count(int(beyond.sum()), "value")
+            found[name] = (
+                f"{count} of {name} beyond {ends[0]:g} to {ends[1]:g}, first in "
+                f"{data.row_names[beyond.argmax()]}: correct these, widen the range, or name codes "
+                "as missing"
+            )
+    return found
 
 
 def group_codes(study: Study, data: Data) -> Floats:
@@ -68,6 +94,12 @@ def group_codes(study: Study, data: Data) -> Floats:
         classes = study.columns[name].classes
         codes = codes * len(classes) + data.level_codes(name, classes)
     return codes
+
+
+def _warned(estimate: Estimate, item: Item, beyond: Mapping[str, str]) -> Estimate:
+    """Return an estimate that says which of its columns have values beyond their range."""
+    more = [text for name, text in beyond.items() if name in item.columns]
+    return estimate._replace(warnings=(*estimate.warnings, *more))
 
 
 def _estimate(study: Study, item: Item, data: Data, kept: Booleans, codes: Floats) -> Estimate:

@@ -91,6 +91,19 @@ def propose(answers: Answers, data: Data | None = None) -> Study:
     return _with_bins(asked, columns, answers)
 
 
+def fewer_bins(study: Study) -> str:
+    """Return why a proposed study has fewer bins than others; "" if it has not."""
+    bins, privacy = (BINS if study.privacy.epsilon is None else BINS_WITH_NOISE), study.privacy
+    if privacy.bins is None or privacy.bins >= bins[0]:
+        return ""
+    groups = ", ".join(study.study.groups)
+    why = f"in each of the {len(study.group_names)} groups of {groups}" if groups else "for all"
+    return (
+        f"{privacy.bins} bins of each column in place of {bins[0]}, as the sums {why} must fit "
+        "into one release; with fewer groups or scores there are more, and brackets are narrower"
+    )
+
+
 def _with_bins(asked: Asked, columns: dict[str, Column], answers: Answers) -> Study:
     """Return the study with the most bins whose sums fit into one release."""
     proposed = BINS_WITH_NOISE if answers.epsilon else BINS
