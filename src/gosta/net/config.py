@@ -14,7 +14,7 @@ from gosta.datasets.harmonise import Harmonisation
 from gosta.errors import DataError, InputError, shorten
 from gosta.net.addresses import check_address, check_name, parse_proxy
 from gosta.net.limits import MAX_ROW_NUMBERS, SECONDS_PER_EPOCH
-from gosta.private.settings import PrivateSettings, check_settings
+from gosta.private.settings import FitSettings, PrivateSettings, check_settings
 from gosta.runtime.files import write_atomically
 from gosta.runtime.settings_file import Key, check_numbers, comments, read_settings, to_toml
 
@@ -94,6 +94,10 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     private: Annotated[
         PrivateSettings | None,
         Key("settings of private sums, with which only masked sums leave a site, never a row:"),
+    ] = None
+    fit: Annotated[
+        FitSettings | None,
+        Key("what is declared of a regression model, whose name is the statistic's:"),
     ] = None
 
     @property
@@ -251,6 +255,8 @@ def _check_task(task: Task) -> None:
         )
     if task.private is not None:
         _check_private(task, task.private)
+    elif task.fit is not None:
+        raise InputError("network.fit is for private sums; give a section [network.private], too")
     else:
         for reference in parse_references(task.statistic):
             if references.split_reference(reference.name) is None:

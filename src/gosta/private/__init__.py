@@ -12,12 +12,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gosta.private.fits import fit as fit
     from gosta.private.policy import Policy as Policy
     from gosta.private.releases import Release as Release
     from gosta.private.releases import release as release
 
 # The module that defines each public name; imported on first use, since a node needs only parts.
-_HOME = {"Policy": "policy", "Release": "releases", "release": "releases"}
+_HOME = {"Policy": "policy", "Release": "releases", "fit": "fits", "release": "releases"}
 __all__ = sorted(_HOME)
 
 

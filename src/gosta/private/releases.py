@@ -23,6 +23,7 @@ from gosta.sketches.estimates import differences_of
 from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import check_columns, make_layout
 from gosta.sketches.results import StratumResult
+from gosta.sketches.sums import Sums, run_rounds
 from gosta.statistics.definition import Options
 from gosta.statistics.estimate import Estimate
 from gosta.views import html, numbers
@@ -220,13 +221,8 @@ def release(
         options=options,
     )
     check_columns(layout, settings)
-    named = sites
-    if not isinstance(named, Mapping):
-        named = {f"site-{k}": site for k, site in enumerate(named)}
-    if not named:
-        raise InputError("sites is empty: give the rows of at least one site")
     rows = {}
-    for name, site in named.items():
+    for name, site in named_sites(sites).items():
         data = replace(
             datasets.load(site).select(event=event), drop_missing=drop_missing, is_partial=True
         )
@@ -235,13 +231,23 @@ def release(
     return release_rows(layout, rows, settings, interval, policy, random)
 
 
-def _check_types(sites: object, interval: object, policy: object) -> None:
-    """Raise `InputError` for arguments that are of another type than the function takes."""
+def named_sites(sites: object) -> Mapping[str, object]:
+    """Return the rows of each site by its name, or raise `InputError`."""
     if isinstance(sites, str) or not isinstance(sites, Sequence | Mapping):
         raise InputError(
             f"sites = {_short(sites)} must be a list of tables, one for each site, "
             "or a mapping of the sites' names to these"
         )
+    if not sites:
+        raise InputError("sites is empty: give the rows of at least one site")
+    if isinstance(sites, Mapping):
+        return sites
+    return {f"site-{k}": site for k, site in enumerate(sites)}
+
+
+def _check_types(sites: object, interval: object, policy: object) -> None:
+    """Raise `InputError` for arguments that are of another type than the function takes."""
+    named_sites(sites)
     if interval is not None and not (isinstance(interval, Real) and 0 < float(interval) < 1):
         raise InputError(
             f"interval = {_short(interval)} must be a level between 0 and 1, such as 0.95, or None"
@@ -316,49 +322,61 @@ def release_rows(
 ) -> Release:
     """Release the sums over the encoded rows of each site, in two rounds if edges are found."""
     chosen = policy or ANYTHING
-    names = _participants(layout, rows, settings, chosen)
-
-    def total_of(layout: Layout) -> Floats:
-        noise = choose_noise(settings, layout, len(names))
-        keys = {name: random(masks.KEY_BYTES) for name in names}
-        public = {name: masks.public_key(key) for name, key in keys.items()}
-        context = f"{layout.fingerprint} of {', '.join(names)}".encode()
-        vectors = [
-            site_vector(layout, rows[name], noise, random)
-            + masks.mask(layout.size, name, keys[name], public, context)
-            for name in names
-        ]
-        totals = open_totals(vectors, noise)[1]
-        if not layout.is_plausible(totals, noise.reach):
-            raise NumericalError("the total of all sites cannot be a sum over rows")
-        return totals
-
-    rounds = layout.run_rounds(total_of)
+    names = participants_by(chosen, layout, rows, settings)
+    rounds = masked_rounds(layout, {name: rows[name] for name in names}, settings, random)
     noises = [choose_noise(settings, layout, len(names)) for layout, _ in rounds]
-    (layout, totals), noise = rounds[-1], noises[-1]
+    (last, totals), noise = rounds[-1], noises[-1]
+    assert isinstance(last, Layout)
     min_cell = 0 if settings.epsilon else chosen.min_cell
-    results = layout.results(totals, min_cell, noise.variance, interval, noise.bits)
+    results = last.results(totals, min_cell, noise.variance, interval, noise.bits)
     return Release(
         tuple(results),
         epsilon=None if settings.epsilon is None else sum(noise.epsilon for noise in noises),
         delta=sum(noise.delta for noise in noises),
         participants=tuple(names),
         bytes_per_site=sum(BYTES_PER_NUMBER * layout.size for layout, _ in rounds),
-        layout=layout,
+        layout=last,
         totals=totals,
         level=interval,
     )
 
 
-def _participants(
-    layout: Layout, rows: Mapping[str, Floats], settings: PrivateSettings, policy: Policy
+def masked_rounds(
+    first: Sums,
+    rows: Mapping[str, Floats],
+    settings: PrivateSettings,
+    random: Random = os.urandom,
+    min_cell: int = 0,
+) -> list[tuple[Sums, Floats]]:
+    """Return the sums and the total of each round over the encoded rows of each site."""
+
+    def total_of(sums: Sums) -> Floats:
+        noise = choose_noise(settings, sums, len(rows))
+        keys = {name: random(masks.KEY_BYTES) for name in rows}
+        public = {name: masks.public_key(key) for name, key in keys.items()}
+        context = f"{sums.fingerprint} of {', '.join(rows)}".encode()
+        vectors = [
+            site_vector(sums, x, noise, random)
+            + masks.mask(sums.size, name, keys[name], public, context)
+            for name, x in rows.items()
+        ]
+        totals = open_totals(vectors, noise)[1]
+        if not sums.is_plausible(totals, noise.reach):
+            raise NumericalError("the total of all sites cannot be a sum over rows")
+        return totals
+
+    return run_rounds(first, total_of, min_cell)
+
+
+def participants_by(
+    policy: Policy, layout: Sums, rows: Mapping[str, Floats], settings: PrivateSettings
 ) -> list[str]:
     """Return the sites that the policy lets take part."""
     noise = choose_noise(settings, layout, max(len(rows), 1))
     epsilon = settings.epsilon
     subject = Subject(
         mode="private" if epsilon is None else "noisy",
-        statistics=tuple(dict.fromkeys(sketch.name for sketch in layout.sketches)),
+        statistics=layout.statistics,
         columns=layout.columns,
         layout=layout.fingerprint,
         bins=layout.bins,

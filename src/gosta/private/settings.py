@@ -58,6 +58,18 @@ class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     ] = 600.0
 
 
+class FitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What all sites declare of a regression model, beside ranges of columns and options."""
+
+    terms: Annotated[
+        tuple[str, ...], Key("of the model: columns, or such as C(stage), bs(age, df=4), age:sex")
+    ]
+    levels: Annotated[
+        dict[str, tuple[str | int | float, ...]],
+        Key("all values of each factor, the reference first"),
+    ] = {}
+
+
 def suggested_bins(rows: int | None, epsilon: float | None) -> int:
     """Return a number of bins for which the errors of bins and of noise are of one size.
 

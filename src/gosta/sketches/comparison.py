@@ -13,6 +13,7 @@ from gosta.runtime.arrays import Floats
 from gosta.sketches.layout import BITS, Layout, Part
 from gosta.sketches.layout_builder import BinSettings, check_columns, make_layout
 from gosta.sketches.results import Number, StratumResult, Values, known, p_text
+from gosta.sketches.sums import run_rounds
 from gosta.statistics.definition import STATISTICS, Options
 from gosta.statistics.estimate import CURVE_DIGITS, points_shown
 from gosta.statistics.exact import value_of_rows
@@ -82,7 +83,9 @@ def compare(
     )
     check_columns(layout, settings)
     x = layout.encode(data)
-    layout, totals = layout.run_rounds(lambda current: current.sums(x) / 2.0**BITS)[-1]
+    last, totals = run_rounds(layout, lambda current: current.sums(x) / 2.0**BITS)[-1]
+    assert isinstance(last, Layout)
+    layout = last
     if weights is not None:
         weights = weights[layout.complete_rows(data)]
         for part in layout.parts:

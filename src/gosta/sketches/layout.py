@@ -79,6 +79,11 @@ class Layout:
     def sketches(self) -> tuple[Sketch, ...]:
         return tuple(part.sketch for part in self.parts)
 
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Return the names of the statistics, each once."""
+        return tuple(dict.fromkeys(sketch.name for sketch in self.sketches))
+
     @cached_property
     def strata(self) -> tuple[str, ...]:
         """Return the names of the strata, such as "sex = f, ward = a"."""
@@ -393,22 +398,18 @@ class Layout:
                 return False
         return True
 
-    def following(self, totals: Floats) -> Layout | None:
+    def following(self, totals: Floats, min_cell: int = 0) -> Layout | None:
         """Return the layout of the second round, with edges that the totals of this one give.
 
         It is None if this layout is final.
         """
         return None if self.next_round is None else self.next_round(totals)
 
-    def run_rounds(self, total_of: Callable[[Layout], Floats]) -> list[tuple[Layout, Floats]]:
-        """Return the layout and the totals of each round; `total_of` gives the totals of one."""
-        rounds: list[tuple[Layout, Floats]] = []
-        current: Layout | None = self
-        while current is not None:
-            totals = total_of(current)
-            rounds.append((current, totals))
-            current = current.following(totals)
-        return rounds
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Return the range of each column that has one."""
+        axes = (axis for sketch in self.sketches for axis in sketch.axes)
+        return {axis.column: (axis.low, axis.high) for axis in axes if np.isfinite(axis.low)}
 
     @property
     def final(self) -> Layout:

@@ -61,9 +61,11 @@ class StratumResult(NamedTuple):
     # Of several values, where they are known.
     intervals: tuple[tuple[Number, Number], ...] = ()
     standard_errors: Values = ()
-    p_values: Values = ()  # of differences, by the standard errors: see `Estimate.p_value`
+    # Of differences and coefficients, by the standard errors: see `Estimate.p_value`.
+    p_values: Values = ()
     # Of a curve: points asked for that lie inside a bin, since small bins were merged.
     without_edge: tuple[float, ...] = ()
+    why: str = ""  # there is no value, if that is known
 
 
 def no_result(statistic: str, stratum: str) -> StratumResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from gosta.datasets.data import Data
@@ -40,6 +40,10 @@ class Sums(Protocol):
     @property
     def bins(self) -> int:
         """The largest number of bins of a column."""
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The names of what follows from the totals, as policies name them."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -87,8 +91,15 @@ class Sums(Protocol):
     def is_plausible(self, totals: Floats, tolerance: float, most_rows: float = ...) -> bool:
         """Return whether these can be totals over so many rows, with so large errors."""
 
-    def following(self, totals: Floats) -> Sums | None:
-        """Return the sums of the next round, which follow from these totals; None: it is over."""
+    @property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """The declared range of each column of numbers, beyond which numbers count as its ends."""
+
+    def following(self, totals: Floats, min_cell: int = 0) -> Sums | None:
+        """Return the sums of the next round, which follow from these totals; None: it is over.
+
+        What is of fewer than `min_cell` rows is not shown there.
+        """
 
     def results(
         self,
@@ -99,3 +110,16 @@ class Sums(Protocol):
         bits: int = ...,
     ) -> list[StratumResult]:
         """Return the results of the last round's totals."""
+
+
+def run_rounds(
+    first: Sums, total_of: Callable[[Sums], Floats], min_cell: int = 0
+) -> list[tuple[Sums, Floats]]:
+    """Return the sums and the totals of each round; `total_of` gives the totals of one."""
+    rounds: list[tuple[Sums, Floats]] = []
+    current: Sums | None = first
+    while current is not None:
+        totals = total_of(current)
+        rounds.append((current, totals))
+        current = current.following(totals, min_cell)
+    return rounds

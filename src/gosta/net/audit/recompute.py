@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gosta.errors import NetworkError
+from gosta.models.layout import FitLayout
 from gosta.net.members import Trust
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.site import SumReport, SumSource
@@ -103,6 +104,11 @@ class Release:
         return max((peer.trust for peer in self.peers.values()), key=lambda trust: trust.serial)
 
     @property
+    def is_fit(self) -> bool:
+        """Whether a model is fitted, whose coefficients have no brackets."""
+        return isinstance(self.source.layout, FitLayout)
+
+    @property
     def round_count(self) -> int:
         return 1 + len(self.report.earlier_totals)
 
@@ -139,7 +145,9 @@ class Release:
 
         They end where a total is none.
         """
-        layouts = site.layouts_of_rounds(self.source.layout, self.report.earlier_totals)
+        layouts = site.layouts_of_rounds(
+            self.source.layout, self.report.earlier_totals, self.report.min_cell
+        )
         settings, count = self.source.settings, len(self.report.participants)
         return tuple(
             Round(k, one, choose_noise(settings, one, count)) for k, one in enumerate(layouts, 1)
@@ -222,8 +230,11 @@ class Release:
         x = np.concatenate([self.snapshots[name].x for name in self.report.participants])
         min_cell = self.report.min_cell if self.report.law == "none" else 0
         layout = self.rounds[-1].layout
-        assert isinstance(layout, Layout)
-        values = exact_values(layout, x, min_cell=min_cell)
+        if isinstance(layout, Layout):
+            values = exact_values(layout, x, min_cell=min_cell)
+        else:
+            assert isinstance(layout, FitLayout)
+            values = layout.exact_values(x)
         if len(values) != len(self.report.results):
             reported = f"{len(self.report.results)} results are reported"
             raise NetworkError(f"{reported}, and there are {len(values)}")

@@ -35,6 +35,7 @@ from gosta.views import numbers
 
 SECRET_BYTES = 32  # of a site's secret
 LEAST_VALUES = 8  # different bytes of a secret: a random one has more
+SAME_FIT = 1e-5  # standard errors by which coefficients differ that are the same but for rounding
 LAST_DIGITS = 1e-9  # results that differ by less can be those of another processor
 # Fields of reports that differ between nodes, or are compared apart.
 APART = ("time", "left_out", "results", "rows_of")
@@ -337,6 +338,8 @@ def _check_results(release: Release, problems: Problems) -> str:
     report, last = release.report, release.rounds[-1]
     _check_min_cell(release, problems)
     totals = _reported_totals(release)
+    is_last = last.layout.following(totals, report.min_cell) is None
+    problems.add_wrong(not is_last, f"another round follows round {last.number}")
     if not last.layout.is_plausible(totals, last.noise.reach):
         problems.wrong.append("no rows have such a total")
         return ""
@@ -384,6 +387,8 @@ def _check_min_cell(release: Release, problems: Problems) -> None:
 
 def _check_brackets(release: Release, problems: Problems) -> str | None:
     """Compare brackets with values over the rows in one place, where there are both."""
+    if release.is_fit:
+        return None
     problems.unknown += [f"the rows of {name} are not here" for name in release.without_snapshot]
     if problems.unknown:
         return ""
@@ -401,9 +406,29 @@ def _check_brackets(release: Release, problems: Problems) -> str | None:
     return shorten(checked) if checked else None
 
 
+def _check_coefficients(release: Release, problems: Problems) -> str | None:
+    """Compare the coefficients of a model with those of the rows in one place."""
+    if not release.is_fit:
+        return None
+    problems.unknown += [f"the rows of {name} are not here" for name in release.without_snapshot]
+    if problems.unknown:
+        return ""
+    largest = 0.0
+    for result, exact in release.results:
+        problems.add_wrong(result.has_value != (exact is not None), "only one of them has a fit")
+        if exact is None or not result.has_value:
+            continue
+        errors = np.array(result.standard_errors, dtype=float)
+        moved = np.array(result.value, dtype=float) - np.array(exact, dtype=float)
+        largest = max(largest, float(np.abs(moved / errors).max()))
+    what = f"they differ by {largest:.2g} standard errors"
+    problems.add_wrong(not largest < SAME_FIT, what)
+    return what
+
+
 def _check_others(release: Release, problems: Problems) -> str | None:
     """Name the results whose brackets could not be compared with a value."""
-    if release.without_snapshot:
+    if release.without_snapshot or release.is_fit:
         return None
     problems.unknown += [
         f"{_title(result)}: {why}"
@@ -450,4 +475,5 @@ CLAIMS: Mapping[str, Check] = {
     "the results follow from the total": _check_results,
     IN_BRACKETS: _check_brackets,
     f"{IN_BRACKETS}, of the other results": _check_others,
+    "the coefficients are those of the participants' rows in one place": _check_coefficients,
 }

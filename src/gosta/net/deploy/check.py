@@ -37,7 +37,7 @@ from gosta.net.deploy.terms import row_words
 from gosta.net.limits import SECONDS_PER_EPOCH, UNDECLARED_ROWS
 from gosta.net.members import MEMBERS_FILE, MemberList
 from gosta.net.node.credentials import EXPIRY_WARNING, ListFolder
-from gosta.net.node.rows import layout_of, subject_of
+from gosta.net.node.rows import subject_of, sums_of
 from gosta.net.node.source import fingerprint
 from gosta.net.storage.contributions import find_damage, find_lost
 from gosta.net.storage.journal import Journal
@@ -143,7 +143,7 @@ def _check_policy(folder: Path) -> tuple[Policy, Finding]:
 
 def _check_sums(task: Task) -> Finding:
     try:
-        layout = layout_of(task)
+        layout = sums_of(task)
     except GostaError as error:
         return Finding.error("sums", str(error))
     words = layout.describe()

@@ -18,7 +18,15 @@ from gosta.datasets.files import Format
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
 from gosta.net.deploy.column_views import ColumnView, Declared, load_raw, view_columns
-from gosta.net.node.rows import columns_of, layout_of, load_table, people_of, read_rows, read_table
+from gosta.net.node.rows import (
+    columns_of,
+    layout_of,
+    load_table,
+    people_of,
+    read_rows,
+    read_table,
+    sums_of,
+)
 from gosta.private.policy import Policy
 from gosta.views import numbers
 
@@ -82,7 +90,7 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
     try:
         counted = Counted(len(read_rows(task, path, folder, form)))
         if task.private and policy.person is not None:
-            data, layout = read_table(task, path, form), layout_of(task)
+            data, layout = read_table(task, path, form), sums_of(task)
             people = people_of(data, layout, policy.person)[layout.complete_rows(data)]
             counted = counted._replace(people=len(set(people.tolist())))
     except GostaError as error:
@@ -136,7 +144,7 @@ def _check_columns(
     task: Task, data: Data, policy: Policy, raw: Data, form: Format
 ) -> Iterator[Finding]:
     """Check the columns that the task and the policy name, and those of the dictionary."""
-    names = list(layout_of(task).columns if task.private else columns_of(task))
+    names = list(sums_of(task).columns if task.private else columns_of(task))
     if policy.person is not None:
         names.append(policy.person)
     read = set(names)
@@ -173,6 +181,8 @@ def _check_columns(
 
 def _check_outcome(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
     """Check that the outcome is that of an event before the horizon, where there are both."""
+    if task.fit is not None:
+        return
     named = (
         dict(zip(sketch.roles, (axis.column for axis in sketch.axes), strict=False))
         for sketch in layout_of(task).sketches
@@ -221,11 +231,11 @@ def _declared(task: Task) -> dict[str, Declared]:
     if task.private is None:
         return found
     # Of columns without a range, values beyond the edges are in the outer bins.
-    for sketch in layout_of(task).sketches:
-        for axis in sketch.axes:
-            is_declared = not task.private.ranges.keys().isdisjoint({axis.column, ""})
-            if is_declared and np.isfinite(axis.low):
-                found[axis.column] = Declared((axis.low, axis.high))
+    for name, ends in sums_of(task).ranges.items():
+        if not task.private.ranges.keys().isdisjoint({name, ""}):
+            found[name] = Declared(ends)
+    if task.fit is not None:
+        found |= {name: Declared(levels=one) for name, one in task.fit.levels.items()}
     return found | {name: Declared(levels=one) for name, one in task.private.strata.items()}
 
 

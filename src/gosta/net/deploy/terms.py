@@ -9,7 +9,7 @@ from gosta.estimation.visitor import MAX_SAMPLE_ROWS
 from gosta.net import members
 from gosta.net.config import Task, is_for_one_row_each
 from gosta.net.members import MemberList
-from gosta.net.node.rows import layout_of
+from gosta.net.node.rows import sums_of
 from gosta.statistics.references import own_references
 from gosta.views import numbers
 
@@ -85,7 +85,7 @@ def _row_terms(task: Task, common: Mapping[str, str]) -> dict[str, str]:
 
 
 def _private_terms(task: Task, common: Mapping[str, str]) -> dict[str, str]:
-    layout, private = layout_of(task), task.private
+    layout, private = sums_of(task), task.private
     assert private is not None
     noise = "none: all members know the exact totals, of which curves merge small bins"
     if private.epsilon is not None:

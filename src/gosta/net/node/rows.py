@@ -17,15 +17,19 @@ from gosta.datasets.files import DEFAULT, Format
 from gosta.datasets.roles import declared_roles
 from gosta.datasets.row_names import RowNames
 from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
+from gosta.models import make_design, make_model
+from gosta.models.layout import FitLayout, check_size
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROW_VALUE
 from gosta.private.accounting import Spent
 from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
+from gosta.private.settings import FitSettings
 from gosta.runtime import machine
 from gosta.runtime.arrays import Floats
 from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import make_layout
+from gosta.sketches.sums import Sums, run_rounds
 from gosta.statistics.definition import Statistic
 from gosta.statistics.joint import Member, choose, encode
 from gosta.statistics.references import parse_references
@@ -62,8 +66,27 @@ def read_rows_and_widths(
     return rows
 
 
+def sums_of(task: Task) -> Sums:
+    """Return what a network of private sums adds up in the first round."""
+    return layout_of(task) if task.fit is None else fit_of(task, task.fit)
+
+
+def fit_of(task: Task, settings: FitSettings) -> FitLayout:
+    """Return what a network that fits a model adds up in the first round."""
+    assert task.private is not None
+    if task.private.epsilon is not None:
+        raise InputError(
+            f"epsilon = {task.private.epsilon:g}: {task.statistic} is fitted without noise",
+            remedy="leave it out",
+        )
+    design = make_design(settings.terms, ranges=task.private.ranges, levels=settings.levels)
+    first = FitLayout(make_model(task.statistic, design, **task.options))
+    check_size(first)
+    return first
+
+
 def layout_of(task: Task) -> Layout:
-    """Return what a network of private sums adds up, in the first round if there are two."""
+    """Return what a network of statistics adds up, in the first round if there are two."""
     assert task.private is not None
     return make_layout(
         task.statistic,
@@ -175,7 +198,7 @@ def _read_and_encode(task: Task, path: Path, folder: Path, form: Format) -> Rows
     members = () if task.private else choose(task.statistic, folder)
     try:
         if task.private:
-            x = layout_of(task).encode(data)
+            x = sums_of(task).encode(data)
             return Rows(x, (x.shape[1],))
         x, _, widths = encode(members, data, options)
     except InputError as error:
@@ -284,22 +307,29 @@ def subject_of(
 
     `rows` and `people` are this site's numbers, `sites` is the number of all sites together.
     """
-    names = tuple(chosen.name.partition("@")[0] for chosen in parse_references(task.statistic))
     if task.private is None:
+        names = tuple(one.name.partition("@")[0] for one in parse_references(task.statistic))
         return Subject("rows", names, columns_of(task), rows=rows, people=people)
-    layout, spent = layout_of(task), list[Spent]()
+    layout, spent = sums_of(task), list[Spent]()
     if task.private.epsilon is not None:
         # Where the edges of a second round are does not matter here, so any totals will do.
-        for round_layout, _ in layout.run_rounds(lambda current: np.ones(current.size)):
+        for round_layout, _ in run_rounds(layout, lambda current: np.ones(current.size)):
             noise = choose_noise(task.private, round_layout, sites)
             spent.append(Spent(noise.law, noise.epsilon, noise.delta, rows_per_person))
     mode: Mode = "noisy" if spent else "private"
     return Subject(
-        mode, names, layout.columns, layout.fingerprint, layout.bins, rows, people, tuple(spent)
+        mode,
+        layout.statistics,
+        layout.columns,
+        layout.fingerprint,
+        layout.bins,
+        rows,
+        people,
+        tuple(spent),
     )
 
 
-def people_of(data: Data, layout: Layout, person: str) -> NDArray[np.object_]:
+def people_of(data: Data, layout: Sums, person: str) -> NDArray[np.object_]:
     """Return whose row each row of a table is, from the column of persons in the policy."""
     if person not in data.columns:
         raise DataError(

@@ -34,19 +34,19 @@ from gosta.net.limits import max_kernel_value
 from gosta.net.members import OpenTrust, Trust, read_trust
 from gosta.net.node.rows import (
     in_roles,
-    layout_of,
     people_of,
     read_rows_and_widths,
     read_table,
     resolve_files,
     subject_of,
+    sums_of,
 )
 from gosta.private.policy import POLICY_FILE, Policy, Subject, read_policy, verdict_to_join
 from gosta.private.settings import PrivateSettings
 from gosta.private.snapshots import RowSnapshot, take_snapshot
 from gosta.protocols.protocol import COPIES
 from gosta.runtime.arrays import Booleans, Floats
-from gosta.sketches.layout import Layout
+from gosta.sketches.sums import Sums
 from gosta.statistics.joint import choose
 from gosta.statistics.references import own_references
 
@@ -101,7 +101,7 @@ class SumSource:
     """A site's rows and rules for private sums; implements the protocol of the same name."""
 
     task: Task
-    layout: Layout
+    layout: Sums
     data: Data  # the site's table, with all columns
     persons: NDArray[np.object_] | None  # whose row each row of the table is
     policy: Policy
@@ -131,9 +131,9 @@ class SumSource:
     def file_rows(self) -> RowSnapshot:
         return self._encode(self.layout, self.data)
 
-    def layout_of(self, settings: bytes) -> Layout:
+    def layout_of(self, settings: bytes) -> Sums:
         is_now = settings == self.encoded_settings
-        return self.layout if is_now else layout_of(_decode_task(settings))
+        return self.layout if is_now else sums_of(_decode_task(settings))
 
     def rows_of(self, settings: bytes) -> RowSnapshot:
         if settings == self.encoded_settings:
@@ -156,7 +156,7 @@ class SumSource:
     def _complete_rows(self, settings: bytes) -> Booleans:
         return self.layout_of(settings).complete_rows(self._table_of(settings))
 
-    def _encode(self, layout: Layout, data: Data) -> RowSnapshot:
+    def _encode(self, layout: Sums, data: Data) -> RowSnapshot:
         people = None if self.persons is None else self.persons[layout.complete_rows(data)]
         return take_snapshot(layout.encode(data), layout, people, self.time)
 
@@ -199,7 +199,7 @@ def read_sum_source(config: NodeConfig, folder: Path, has_key: bool = True) -> S
         raise NetworkError(
             "node.tls = false: private sums need the keys of all members; set it to true"
         )
-    policy, layout = read_policy(folder), layout_of(task)
+    policy, layout = read_policy(folder), sums_of(task)
     data = read_table(task, folder / config.node.data, config.node.format)
     return SumSource(
         task,
@@ -246,6 +246,8 @@ def fingerprint(task: Task, folder: Path) -> str:
         parts |= {"columns": list(task.columns), "label": task.label, "score": task.score}
         parts |= {"time": task.time, "event": task.event}
         parts |= {"private": msgspec.json.encode(task.private).decode()}
+    if task.fit is not None:
+        parts |= {"fit": msgspec.json.encode(task.fit, order="deterministic").decode()}
     if task.dictionary:
         parts |= {
             "dictionary": msgspec.json.encode(task.dictionary, order="deterministic").decode()

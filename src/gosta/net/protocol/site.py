@@ -117,7 +117,9 @@ def largest_rows(trust: Trust, name: str) -> int:
     return trust.members.get(name, 0) or UNDECLARED_ROWS
 
 
-def layouts_of_rounds(layout: Sums, earlier_totals: Sequence[bytes]) -> list[Sums]:
+def layouts_of_rounds(
+    layout: Sums, earlier_totals: Sequence[bytes], min_cell: int = 0
+) -> list[Sums]:
     """Return the sums of the first round, and of those that follow from the totals of earlier ones.
 
     They end where a total is none of the round's sums, or where no round follows.
@@ -128,7 +130,7 @@ def layouts_of_rounds(layout: Sums, earlier_totals: Sequence[bytes]) -> list[Sum
         totals = np.frombuffer(packed, dtype="<f8").astype(np.float64) if is_total else None
         if totals is None or not np.isfinite(totals).all():
             break
-        following = layouts[-1].following(totals)
+        following = layouts[-1].following(totals, min_cell)
         if following is None:
             break
         layouts.append(following)

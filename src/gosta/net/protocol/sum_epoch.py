@@ -252,13 +252,20 @@ class SumEpoch:
             and number == len(self.totals) + 1
         ):
             last = self.totals[-1] if self.totals else None
-            layout = source.layout if last is None else last.round.layout.following(last.totals)
+            layout: Sums | None = source.layout
+            if last is not None:
+                layout = last.round.layout.following(last.totals, self.min_cell)
             if layout is not None:
                 noise = choose_noise(source.settings, layout, len(self.participants))
                 most = max(largest_rows(source.trust, name) for name in self.participants)
                 pads = deviations.pad_noise(noise.bits, layout.features_per_row, most)
                 self._rounds[number] = Round(number, layout, noise, pads)
         return self._rounds.get(number)
+
+    @property
+    def min_cell(self) -> int:
+        """The largest of the least numbers of rows in a cell that participants ask for."""
+        return max(join.min_cell for join in self.said_by_all(Join).values())
 
     def earlier_totals(self, number: int) -> tuple[bytes, ...]:
         """Return the totals of the rounds before one, as floats of 64 bits."""

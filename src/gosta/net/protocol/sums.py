@@ -574,9 +574,8 @@ class SumPeer(SumSite):
         number, layout, noise, _ = round_
         names = epoch.participants
         joins = [epoch.joins[name] for name in names]
-        min_cell = max(join.min_cell for join in joins)
         level = self.source.confidence_level
-        results = layout.results(totals, min_cell, noise.variance, level, noise.bits)
+        results = layout.results(totals, epoch.min_cell, noise.variance, level, noise.bits)
         parts = map(statements.pack, epoch.vectors(round_).values())
         rows = self.rows if self.name in names else None
         report = SumReport(
@@ -593,7 +592,7 @@ class SumPeer(SumSite):
             law=noise.law,
             epsilon=settings.epsilon or 0.0,
             delta=settings.delta,
-            min_cell=min_cell,
+            min_cell=epoch.min_cell,
             tags=tuple(join.snapshot for join in joins),
             keys=tuple(self.trust.keys.get(name, b"") for name in names),
             rows_of=0.0 if rows is None else rows.time,

@@ -1,0 +1,224 @@
+"""The sums of one round of a fit, as private sums take them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gosta.datasets.data import Data
+from gosta.errors import GostaError, InputError
+from gosta.models.definition import ROWS_PER_CHUNK, Model, State
+from gosta.models.fit import Fit
+from gosta.runtime.arrays import Booleans, Floats, Integers, Words
+from gosta.sketches.definition import MOST_ROWS
+from gosta.sketches.layout_builder import MOST_NUMBERS
+from gosta.sketches.results import StratumResult, Values, known, no_result
+
+# Binary digits of a feature after the point. Totals over 2^21 rows are exact in a float64, so that
+# they are the same numbers in journals as in masked sums.
+BITS = 32
+LEVEL = 0.95  # of intervals where none is asked for
+# Of a number of an encoded row, when rows are compared: far below what sums of rows show.
+COMPARED_BITS = 40
+
+
+@dataclass(frozen=True)
+class FitLayout:
+    """The sums of the round of a fit that a state is for; implements `Sums`."""
+
+    model: Model
+    state: State = field(default_factory=State)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FitLayout) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @cached_property
+    def size(self) -> int:
+        return int(self.model.size(self.state))
+
+    @property
+    def width(self) -> int:
+        return len(self.model.design.names) + self.model.response_width
+
+    @property
+    def bits(self) -> int:
+        return BITS
+
+    @cached_property
+    def features_per_row(self) -> int:
+        return int(self.model.features(np.zeros((0, self.width)), self.state).values.shape[1])
+
+    @property
+    def squared_change(self) -> float:
+        return 2.0 * self.features_per_row
+
+    @property
+    def are_counts(self) -> bool:
+        return False
+
+    @property
+    def bins(self) -> int:
+        return 1
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        return (self.model.name,)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.model.columns
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        return self.model.design.ranges
+
+    @cached_property
+    def _settings(self) -> str:
+        """What the sums depend on but rows and the state."""
+        # Other sites may ask for larger cells in one epoch than in the next.
+        settings = asdict(replace(self.model, min_cell=0))
+        return json.dumps([self.model.name, settings], default=str, sort_keys=True)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return _digest([self._settings, asdict(self.state)])
+
+    @cached_property
+    def encoding(self) -> str:
+        return _digest(["rows", self._settings])
+
+    @cached_property
+    def blocks(self) -> tuple[str, ...]:
+        """One for each number of an encoded row, whose sums are others in every round."""
+        return tuple(_digest([place, self._settings]) for place in range(self.width))
+
+    @property
+    def numbers(self) -> str:
+        return f"{self.size:,} in the first of at most {self.model.max_rounds} rounds"
+
+    @property
+    def final(self) -> FitLayout:
+        return self
+
+    def describe(self) -> dict[str, str]:
+        design = self.model.design
+        return {
+            "statistics": f"{self.model.name} ({self.model.title})",
+            "rounds": f"at most {self.model.max_rounds}: the first one takes moments, and each "
+            "other one the loss and its first and second derivatives at the coefficients so far",
+            "outcome": ", ".join(self.model.response_columns),
+            "terms": ", ".join(design.terms),
+            "columns": ", ".join(self.columns),
+            **{f"model column {name}": words for name, words in design.describe()},
+            "penalty": f"{self.model.penalty:g}" if self.model.penalty else "",
+            "numbers": f"{self.numbers}; a row adds to {self.features_per_row} of them",
+            "layout": self.fingerprint,
+        }
+
+    def encode(self, data: Data) -> Floats:
+        return self.model.rows(data).x
+
+    def complete_rows(self, data: Data) -> Booleans:
+        return self.model.rows(data).kept
+
+    def sums(self, x: Floats, bits: int = BITS) -> Words:
+        sums = np.zeros(self.size, dtype=np.int64)
+        for start in range(0, len(x), ROWS_PER_CHUNK):
+            places, values = self.model.features(x[start : start + ROWS_PER_CHUNK], self.state)
+            rounded = np.floor(values * 2.0**bits + 0.5)
+            sums += np.bincount(places.ravel(), rounded.ravel(), self.size).astype(np.int64)
+        return sums.view(np.uint64)
+
+    def block_features(self, x: Floats) -> Iterator[tuple[str, Integers]]:
+        for name, column in zip(self.blocks, x.T, strict=True):
+            yield name, np.floor(column * 2.0**COMPARED_BITS + 0.5).astype(np.int64)[:, None]
+
+    def is_plausible(self, totals: Floats, tolerance: float, most_rows: float = MOST_ROWS) -> bool:
+        n = totals[0] if self.state.rounds == 0 else self.state.moments[0]
+        room = 0.5 + tolerance
+        is_count = 0 <= round(n) <= most_rows and abs(n - round(n)) < room
+        return bool(is_count and totals.min() > -room and totals.max() < n + room)
+
+    def following(self, totals: Floats, min_cell: int = 0) -> FitLayout | None:
+        state = self._after(totals, min_cell)
+        following = FitLayout(self.model, state)
+        return None if state.is_done else following
+
+    def _after(self, totals: Floats, min_cell: int = 0) -> State:
+        model = replace(self.model, min_cell=max(min_cell, self.model.min_cell))
+        state = model.following(self.state, totals)
+        if not state.is_done and model.size(state) > MOST_NUMBERS:
+            what = f"the model takes {model.size(state):,} sums, at most {MOST_NUMBERS:,} are"
+            return replace(state, is_done=True, failure=f"{what} possible; use fewer columns")
+        return state
+
+    def fit(self, totals: Floats, level: float = LEVEL, min_cell: int = 0) -> Fit:
+        """Return the fit that the totals of the last round give; an error if there is none."""
+        return self.model.fit_of([self.state, self._after(totals, min_cell)], [totals], level)
+
+    def results(
+        self,
+        totals: Floats,
+        min_cell: int = 0,
+        noise_variance: float = 0.0,
+        level: float | None = None,
+        bits: int = BITS,
+    ) -> list[StratumResult]:
+        try:
+            fit = self.fit(totals, level or LEVEL, min_cell)
+        except GostaError as error:
+            return [no_result(self.model.name, "")._replace(why=str(error))]
+        return [result_of(fit, level)]
+
+    def exact_values(self, x: Floats) -> list[Values | None]:
+        """Return the coefficients over encoded rows in one place, in the order of the results."""
+        try:
+            return [known(self.model.fit_rows(x).coefficients)]
+        except GostaError:
+            return [None]
+
+
+def check_size(layout: FitLayout) -> None:
+    """Raise `InputError` for a model of which a site would have to send too many numbers."""
+    if layout.size > MOST_NUMBERS:
+        columns = len(layout.model.design.names)
+        raise InputError(
+            f"the model has {columns:,} columns, and takes {layout.size:,} sums, at most "
+            f"{MOST_NUMBERS:,} are possible",
+            remedy="use fewer columns, or factors of fewer levels",
+        )
+
+
+def result_of(fit: Fit, level: float | None = None) -> StratumResult:
+    """Return the coefficients of a fit as the result of a statistic with several values."""
+    values = known(fit.coefficients)
+    ends = zip(known(fit.low), known(fit.high), strict=True)
+    return no_result(fit.model.name, "")._replace(
+        has_value=True,
+        value=values,
+        low=values,
+        high=values,
+        labels=fit.names,
+        rows=float(fit.n),
+        intervals=() if level is None else tuple(ends),
+        standard_errors=known(fit.standard_errors),
+        p_values=known(fit.p_values),
+    )
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, default=str, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
