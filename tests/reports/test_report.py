@@ -297,6 +297,17 @@ def test_the_privacy_statement_says_what_was_done() -> None:
     assert "for certain within" not in said
 
 
+def test_with_noise_numbers_of_rows_are_not_exact() -> None:
+    report = built(mode="private sums", epsilon=2.0, rows_error=30.0)
+    (table,) = tables(section(report, "Table 1"))
+    assert table.heading[1] == "all\nn \N{ALMOST EQUAL TO} 100"
+    assert table.rows[-1][1] == "\N{ALMOST EQUAL TO}50\n(50.0 %)"
+    (pictures,) = [b.pictures for b in section(report, "Subgroups") if isinstance(b, Figures)]
+    assert pictures[0].title == "AUC by sex, risk (n \N{ALMOST EQUAL TO} 100)"
+    assert pictures[0].lines[0].name == "sex F (n \N{ALMOST EQUAL TO} 50)"
+    assert report.subtitle.startswith("about 100 rows")
+
+
 def test_brackets_say_what_helps() -> None:
     found = results(mode="private sums", layout={"fingerprint": "ab12", "numbers": 4321})
     by_name = {one["name"]: one for one in found["estimates"]}

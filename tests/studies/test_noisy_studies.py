@@ -13,8 +13,9 @@ from gosta.net.config import MIN_SITES
 from gosta.private.noise import choose_noise
 from gosta.private.settings import PrivateSettings
 from gosta.studies.definition import Asked, Study
-from gosta.studies.noise import about, count_errors, effect_of_noise, warning_of_noise
+from gosta.studies.noise import count_errors, effect_of_noise, warning_of_noise
 from gosta.studies.released import collect
+from gosta.views.numbers import about
 
 COLUMNS = {
     "risk": Column(range=(0.0, 1.0)),

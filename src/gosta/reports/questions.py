@@ -60,7 +60,7 @@ def _picture_title(picture: Picture, own: Sequence[Found]) -> str:
     drawn = {other.score for other in own if any(other.estimate is e for e in picture.estimates)}
     if one.score and len(drawn) < len({other.score for other in own if other.name == one.name}):
         words += f", {one.score}"
-    return f"{words} (n = {first.n:,})"
+    return f"{words} ({first.size})"
 
 
 def curves_at_times(found: Sequence[Found], times: Sequence[float]) -> Iterator[Found]:

@@ -46,7 +46,8 @@ def _shown(estimate: Estimate, name: str, results: Mapping[str, Any]) -> Estimat
     unit, axes = unit_of(results), estimate.axes
     if unit and axes is not None and axes[0] == TIME:
         axes = (f"{TIME} ({unit})", axes[1])
-    return estimate._replace(axes=axes, bracket=_helpful(estimate, name))
+    error = results["how"].get("rows_error") or 0.0
+    return estimate._replace(axes=axes, bracket=_helpful(estimate, name), n_error=error)
 
 
 def _helpful(estimate: Estimate, name: str) -> tuple[Any, Any] | None:

@@ -55,9 +55,9 @@ def _groups_tables(found: Sequence[Found]) -> list[Block]:
 
 def _table_of_lines(found: Sequence[Found]) -> Table:
     """Return the values of one statistic: a line for each group, two columns for each score."""
-    sizes = {group.group or "": group.n for one in found for group in one.estimate.groups}
+    sizes = {group.group or "": group.size for one in found for group in one.estimate.groups}
     names = list(sizes)
-    columns: list[list[str]] = [[f"{name}\nn = {sizes[name]:,}" for name in names]]
+    columns: list[list[str]] = [[f"{name}\n{sizes[name]}" for name in names]]
     for one in found:
         gaps = {(gap.group or "").partition(" less ")[0]: gap for gap in one.estimate.differences}
         known = [group for group in one.estimate.groups if group.value is not None]
@@ -103,8 +103,8 @@ def _group_columns(
     parts: Sequence[Mapping[str | None, Estimate]],
 ) -> tuple[list[str], list[list[str]]]:
     """Return the heading of each group's column, and the cells of each line."""
-    sizes = {name: group.n for groups in parts for name, group in groups.items()}
-    heading = [f"{name}\nn = {n:,}" for name, n in sizes.items()]
+    sizes = {name: group.size for groups in parts for name, group in groups.items()}
+    heading = [f"{name}\n{size}" for name, size in sizes.items()]
     cells = [
         [value_cells(groups[name])[0] if name in groups else numbers.NONE for name in sizes]
         for groups in parts

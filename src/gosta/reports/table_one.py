@@ -44,7 +44,7 @@ def _characteristics(estimate: Estimate) -> list[Table]:
     for k in range(0, len(parts), MOST_COLUMNS):
         shown = slice(k, k + MOST_COLUMNS)
         rows = [[name, *(column.get(name, NOT_TOLD) for column in cells[shown])] for name in names]
-        heading = ["", *(f"{part.group or 'all'}\nn = {part.n:,}" for part in parts[shown])]
+        heading = ["", *(f"{part.group or 'all'}\n{part.size}" for part in parts[shown])]
         caption = CAPTION + ", continued" * (k > 0)
         tables.append(Table(caption, heading, [row for row in rows if any(row[1:])]))
     differences = _standardised(groups)
@@ -90,9 +90,9 @@ def _described(estimate: Estimate) -> dict[str, str]:
         elif not what and np.isfinite(value):
             rows = estimate.n * value * (1 - values[f"{label.rpartition(' = ')[0]}: missing"])
             share = numbers.percent(value, ".1f")
-            lines[label] = (
-                f"{rows:,.0f}\n({share})" if np.isfinite(rows) else f"{NOT_TOLD}\n({share})"
-            )
+            known = np.isfinite(rows)
+            shown = numbers.about_count(rows, estimate.n_error) if known else NOT_TOLD
+            lines[label] = f"{shown}\n({share})"
     return lines
 
 

@@ -76,6 +76,7 @@ class Estimate(NamedTuple):
     degrees: Any = inf  # of freedom of the standard errors, by which p-values are found
     null_value: float | None = None  # the value that the p-value is for; None: there is none
     counts: Any = None  # of a curve: number of rows that each value rests on, where it is known
+    n_error: float = 0.0  # standard error of `n` and of other numbers of rows, by noise
 
     def __float__(self) -> float:
         """Return the value, if it is one number."""
@@ -124,6 +125,12 @@ class Estimate(NamedTuple):
         if self.bracket is not None:
             rows["bracket"] = numbers.interval(*self.bracket)
         return html.table(rows.items(), caption="Estimate")
+
+    @property
+    def size(self) -> str:
+        """The number of rows as a text, which tells whether it is exact."""
+        sign = numbers.ABOUT if self.n_error else "="
+        return f"n {sign} {self.n:,}"
 
     @property
     def p_value(self) -> Any:

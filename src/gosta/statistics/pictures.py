@@ -33,7 +33,6 @@ INTO = {
 BESIDE = ("net-benefit-of-all", "numbers-at-risk")  # of these, not drawn as curves of a score
 AT_RISK = "numbers-at-risk"
 MOST_AT_RISK = 6  # times at which numbers at risk are shown
-ABOUT = "\N{ALMOST EQUAL TO}"  # before a number of rows that is not known exactly
 # What a picture of a statistic needs besides.
 COMPANIONS = {
     "net-benefit": "net-benefit-of-all",
@@ -77,7 +76,7 @@ class Picture(NamedTuple):
         first = self.estimates[0]
         if np.ndim(first.value) == 1:
             parts = zip(first.labels, first.value, first.low, first.high, strict=True)
-            return [Line(name, value, low, high, first.n) for name, value, low, high in parts]
+            return [Line(name, value, low, high, first.size) for name, value, low, high in parts]
         lines = [_line(one, _label(one, self) or self.title) for one in _parts(self)]
         if self.has_groups:
             lines.append(_line(first, "all rows")._replace(is_summary=True))
@@ -125,7 +124,7 @@ def _wrapped(title: str) -> str:
     """
     if len(title) <= TITLE_WIDTH:
         return title
-    what, mark, size = title.partition(" (n = ")
+    what, mark, size = title.partition(" (n ")
     lines = textwrap.wrap(what, TITLE_WIDTH)
     if mark and len(lines[-1] + mark + size) <= TITLE_WIDTH:
         lines[-1] += mark + size
@@ -164,7 +163,7 @@ def _of_kind(kind: str, members: list[Estimate], beside: tuple[Estimate, ...]) -
         found = []
         for members in _apart(kind, drawn):
             name = f"{title}{_of_columns(members[0]) * (len(members) < len(drawn))}"
-            name += f" (n = {members[0].n:,})"
+            name += f" ({members[0].size})"
             found.append(Picture(kind, name, tuple(members), False, beside))
         for one in drawn:
             if any(group.value is not None for group in one.groups):
@@ -268,7 +267,7 @@ def _parts(picture: Picture) -> list[Estimate]:
 
 def _line(estimate: Estimate, label: str) -> Line:
     low, high = (np.nan if end is None else float(end) for end in (estimate.low, estimate.high))
-    return Line(label, float(estimate.value), low, high, estimate.n)
+    return Line(label, float(estimate.value), low, high, estimate.size)
 
 
 def _draw_curves(picture: Picture, ax: Any) -> None:
@@ -301,7 +300,8 @@ def _at_risk(estimate: Estimate, picture: Picture) -> tuple[Floats, list[str]] |
     if not len(times):
         return None
     if times[0] > 0:
-        times, texts = np.append(0.0, times), [numbers.count(estimate.n), *texts]
+        whole = numbers.about_count(estimate.n, estimate.n_error)
+        times, texts = np.append(0.0, times), [whole, *texts]
     return times, texts
 
 
@@ -309,7 +309,7 @@ def _counts_at_risk(estimate: Estimate) -> list[str]:
     """Return numbers of rows at risk, with a sign before those that are not known exactly."""
     values = _array(estimate.value)
     low, high = map(_array, estimate.bracket or (values, values))
-    signs = [ABOUT if gap >= 1 else "" for gap in (high - low).tolist()]
+    signs = [numbers.ABOUT if gap >= 1 else "" for gap in (high - low).tolist()]
     texts = [
         numbers.count(value) if np.isfinite(value) else numbers.NONE for value in values.tolist()
     ]

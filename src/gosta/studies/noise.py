@@ -99,16 +99,6 @@ def warning_of_noise(study: Study) -> str:
     )
 
 
-def about(rows: float, error: float) -> int:
-    """Return a number of rows to the digits that its error leaves.
-
-    >>> about(1481.3, 240.0)
-    1500
-    """
-    step = 10 ** max(math.floor(math.log10(error)), 0) if error > 0 else 1
-    return round(rows / step) * step
-
-
 def _rough(number: float) -> str:
     """Return a number with two digits."""
     return f"{float(f'{number:.2g}'):,.12g}"

@@ -12,10 +12,11 @@ from gosta.sketches.estimates import estimates_of
 from gosta.sketches.results import StratumResult
 from gosta.statistics.estimate import Estimate
 from gosta.studies.definition import Item, Study
-from gosta.studies.noise import about, count_errors
+from gosta.studies.noise import count_errors
 from gosta.studies.questions import TABLE_ONE
 from gosta.studies.results import record
 from gosta.views import numbers
+from gosta.views.numbers import about
 
 WAY_OUT = "take the study.toml with which the network was made"
 

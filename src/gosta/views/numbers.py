@@ -26,7 +26,7 @@ import math
 from collections.abc import Sequence
 
 NONE = "-"  # stands for a value that does not exist
-MINUS = "\N{MINUS SIGN}"
+MINUS, ABOUT = "\N{MINUS SIGN}", "\N{ALMOST EQUAL TO}"
 NOTHING = 1e-12  # in texts for readers, smaller numbers are 0
 MAX_EXACT = 2**53  # floats count exactly up to here
 
@@ -111,6 +111,25 @@ def count(value: float, noun: str = "") -> str:
     if value < MAX_EXACT:
         text = f"{value:,.0f}" if value < 1e12 else f"{value:.2e}"
     return f"{text} {noun}{'s' * (text != '1')}" if noun else text
+
+
+def about(value: float, error: float) -> int:
+    """Return a number of rows to the digits that its error leaves.
+
+    >>> about(1481.3, 240.0)
+    1500
+    """
+    step = 10 ** max(math.floor(math.log10(error)), 0) if error > 0 else 1
+    return round(value / step) * step
+
+
+def about_count(value: float, error: float) -> str:
+    """Format how many there are; with an error, a sign says that the number is not exact.
+
+    >>> about_count(1481.3, 0.0), about_count(1481.3, 240.0)
+    ('1,481', '≈1,500')
+    """
+    return f"{ABOUT * (error > 0)}{count(about(value, error))}"
 
 
 def duration(seconds: float | None) -> str:
