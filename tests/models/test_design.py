@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
+# X
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patsy import dmatrix

@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from fits import fit_rounded
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
@@ -35,19 +36,8 @@ def fit(name: str, x: Floats, y: Floats, **options: object) -> Fit:
 
 
 def fit_by_sums(name: str, x: Floats, y: Floats, bits: int, **options: object) -> Fit:
-    """Fit with features rounded to multiples of 2^-bits, as sites do."""
     model = model_of(name, x, y, **options)
-    rows = model.rows(table(x, y)).x
-    states, totals = [model.first()], []
-    while not states[-1].is_done:
-        places, values = model.features(rows, states[-1])
-        assert values.min() >= 0
-        assert values.max() <= 1
-        rounded = np.floor(values * 2.0**bits + 0.5) / 2.0**bits
-        size = model.size(states[-1])
-        totals.append(np.zeros(size) + np.bincount(places.ravel(), rounded.ravel(), size))
-        states.append(model.following(states[-1], totals[-1]))
-    return model.fit_of(states, totals)
+    return fit_rounded(model, model.rows(table(x, y)).x, bits)
 
 
 @cache

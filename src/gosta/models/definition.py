@@ -84,10 +84,12 @@ class Term(NamedTuple):
         if self.bins is None:
             return self._matrix_sums()[None]
         found = np.zeros((self.bin_count, self.length))
-        for start in range(0, len(self.weights), ROWS_PER_CHUNK):
-            rows = slice(start, start + ROWS_PER_CHUNK)
+        order = np.argsort(self.bins, kind="stable")
+        for start in range(0, len(order), ROWS_PER_CHUNK):
+            rows = order[start : start + ROWS_PER_CHUNK]
             part = Term(self.weights[rows], self.columns[rows], self.order)
-            np.add.at(found, self.bins[rows], part.products())
+            bins, first = np.unique(self.bins[rows], return_index=True)
+            found[bins] += np.add.reduceat(part.products(), first)
         return found
 
     def _matrix_sums(self) -> Floats:
@@ -105,6 +107,7 @@ class Derivatives(NamedTuple):
     loss: float
     gradient: Floats
     hessian: Floats
+    curve: tuple[float, ...] = ()  # of the next state, if it is for the last round
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,11 @@ class State:
     slope: float = 0.0  # of the loss at the base along the last step
     # Standard deviations that a linear predictor is above its mean at most: where exp is bounded.
     reach: float = 6.0
-    edges: tuple[tuple[float, ...], ...] = ()  # where bins of times begin, in each stratum
-    curve: tuple[float, ...] = ()  # of hazards: what the rows' own derivatives depend on
+    null_loss: float = math.inf  # of the model without columns
+    # Of a Cox model: among the declared times, those at which bins begin, in each stratum; and what
+    # the rows' own derivatives depend on.
+    edges: tuple[tuple[int, ...], ...] = ()
+    curve: tuple[float, ...] = ()
     is_last: bool = False  # whether the next round is
     is_done: bool = False
     failure: str = ""  # why there is no fit; "": there is one, or will be
@@ -135,6 +141,7 @@ class Model(ABC):
     title: ClassVar[str]  # such as "logistic regression"
     ratio: ClassVar[str] = ""  # what exp of a coefficient is, such as "odds ratio"; "": nothing
     has_intercept: ClassVar[bool] = True
+    response_width: ClassVar[int] = 1  # how many numbers of an encoded row are its outcome
 
     design: Design  # the columns
     penalty: float = 0.0  # half of it times the squares of coefficients of standardised columns
@@ -237,11 +244,6 @@ class Model(ABC):
         width = len(self.design.names) + self.response_width
         return self.terms(np.zeros((0, width)), state)
 
-    @property
-    def response_width(self) -> int:
-        """How many numbers of an encoded row are its outcome."""
-        return 1
-
     def size(self, state: State) -> int:
         """Return how many sums the round has that a state is for."""
         return sum(term.bin_count * term.length for term in self._empty(state))
@@ -342,6 +344,8 @@ class Model(ABC):
             base=state.coefficients,
             base_loss=found.loss,
             slope=slope,
+            null_loss=found.loss if state.null_loss == math.inf else state.null_loss,
+            curve=found.curve if has_converged else (),
             is_last=has_converged,
             is_done=has_converged and (state.is_last or rounds == self.max_rounds),
         )
@@ -359,6 +363,7 @@ class Model(ABC):
             found.loss + self.penalty / 2 * dot(coefficients, coefficients),
             found.gradient + self.penalty * coefficients,
             found.hessian + np.diag(self.penalty * self.penalised_places),
+            found.curve,
         )
 
     @property

@@ -70,6 +70,7 @@ class Regression(Model):
             coefficients=tuple((null + step).tolist()),
             base=tuple(null.tolist()),
             base_loss=loss,
+            null_loss=loss,
             slope=dot(gradient, step),
         )
 
@@ -95,8 +96,7 @@ class Regression(Model):
 
     def log_likelihoods(self, found: Found) -> tuple[float, float]:
         """Return the log-likelihood, and that without columns."""
-        mean = float(self.outcome_sums(found.moments)[0]) / found.scale.n
-        return -found.last.loss, -self.null(mean, found.moments)[1]
+        return -found.last.loss, -found.state.null_loss
 
     def covariance_factor(self, found: Found) -> float:
         """Return what the inverse of second derivatives is multiplied by."""
