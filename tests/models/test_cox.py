@@ -187,6 +187,6 @@ def test_errors() -> None:
     frame = simulated(200, 8)
     with pytest.raises(NumericalError, match=r"the same value in all rows with an event"):
         fit(frame.assign(early=1 - frame.event), "time", "event")
+    place = np.where(np.cumsum(frame.event) < 5, "b", "a")
     with pytest.raises(NumericalError, match=r"stratum place = b: fewer than 7 events"):
-        place = np.where(np.cumsum(frame.event) < 5, "b", "a")
         fit(frame.assign(place=place), "time", "event", strata="place", min_cell=7)

@@ -264,8 +264,8 @@ class Cox(Model):
         return AtRisk(
             rows,
             tied,
-            np.array(sums[:2])[:, :, None],
-            np.array(sums[2:])[:, :, None],
+            np.array(sums[:2], dtype=np.float64)[:, :, None],
+            np.array(sums[2:], dtype=np.float64)[:, :, None],
             math.fsum(log(weight).tolist()),
         )
 
