@@ -313,7 +313,7 @@ class Cox(Model):
 
     def scores(self, columns: Floats, response: Floats, state: State) -> tuple[Floats, Floats]:
         width = columns.shape[1]
-        predictors, places, bins = self._weights(columns, response, state)
+        predictors, places, _ = self._weights(columns, response, state)
         limit, curve = self.limit(state), np.array(state.curve).reshape(-1, 3, width)
         own, events = curve[np.maximum(places, 0)], response[:, 1:2]
         hazards = np.where(places < 0, 0.0, exp(predictors + limit))[:, None]
