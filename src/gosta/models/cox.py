@@ -45,7 +45,7 @@ class Bins(NamedTuple):
 
 
 class AtRisk(NamedTuple):
-    """Sums over the rows at risk in each bin: weighted products of columns, the first of which is 1.
+    """Sums over the rows at risk in each bin: weighted products of columns, the first being 1.
 
     Of the l-th of d tied events, the share l/d of the rows with an event counts no longer (Efron).
     """
