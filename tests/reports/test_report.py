@@ -338,7 +338,38 @@ def test_brackets_say_what_helps() -> None:
 
 def test_files_are_named_without_their_folders() -> None:
     report = built(data=["/home/a/one.csv", "C:\\data\\two.xlsx"])
-    assert "100 complete rows of one.csv, two.xlsx." in words(section(report, "Study"))
+    assert "in 100 complete rows of one.csv and two.xlsx." in words(section(report, "Study"))
+
+
+def test_rows_are_told_from_the_files_to_those_used() -> None:
+    report = built(
+        data=["/a/one.csv", "/a/two.csv"], rows_read=[64, 40], missing={"risk": 3, "sex": 2}
+    )
+    (table,) = [block for block in tables(section(report, "Study")) if block.caption == "Rows"]
+    assert table.rows == [
+        ["read", "104"],
+        ["in one.csv", "64"],
+        ["in two.csv", "40"],
+        ["left out: a value is missing", "4"],
+        ["without risk", "3"],
+        ["without sex", "2"],
+        ["used", "100"],
+    ]
+    assert "A row can lack several values." in words(section(report, "Study"))
+    assert "Rows without a value of sex are left out of all results: 2." in words(
+        section(report, "Subgroups")
+    )
+    sums = built(mode="private sums", participants=["a", "b", "c"])
+    assert "is known at each site only" in words(section(sums, "Study"))
+
+
+def test_table_one_has_units() -> None:
+    found = results()
+    found["columns"]["age"] = {"unit": "years", "range": [0, 100]}
+    (table,) = tables(section(content.build(json.loads(json.dumps(found))), "Table 1"))
+    assert [row[0] for row in table.rows] == [
+        "age (years), mean", "age (years), median", "age, missing", "sex = F",
+    ]  # fmt: skip
 
 
 def test_what_is_missing_is_said() -> None:

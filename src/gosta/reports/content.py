@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gosta.errors import InputError, shorten
-from gosta.reports.blocks import List, Report, Section, Table, Text
+from gosta.reports import texts
+from gosta.reports.blocks import Block, List, Report, Section, Table, Text
 from gosta.reports.methods import methods, privacy, tripod
 from gosta.reports.questions import (
     RECLASSIFICATION,
@@ -54,14 +55,14 @@ def build(results: Mapping[str, Any]) -> Report:
     at_times = list(curves_at_times(known, times))
     sections = [
         _study(results),
-        table_one(known),
+        table_one(known, _units(results)),
         _main_results(known),
         _warnings(known),
         *(
             question_section(question, title, [*known, *at_times])
             for question, title in SECTIONS.items()
         ),
-        subgroups(known),
+        subgroups(known, results["how"].get("missing", {})),
         _without_value(found),
         methods(results, known),
         privacy(results),
@@ -81,42 +82,83 @@ def _subtitle(results: Mapping[str, Any]) -> str:
 
 def _study(results: Mapping[str, Any]) -> Section:
     asked, how = results["study"], results["how"]
-    questions = ", ".join(question.replace("-", " ") for question in asked["questions"])
-    sentences = [f"The study asks about {questions}."]
-    scores = asked.get("scores", [])
-    if asked.get("label"):
-        classes = results["columns"].get(asked["label"], {}).get("classes", [])
-        others = ", ".join(map(str, classes[:-1]))
-        positive = f" ({classes[-1]}, against {others})" if classes else ""
-        sentences.append(f"The outcome is {asked['label']}{positive}.")
+    scores, outcome = asked.get("scores", []), _outcome(results)
+    what = "the rows"
     if scores:
-        one = "The score is" if len(scores) == 1 else "The scores are"
-        sentences.append(f"{one} {' and '.join(scores)}.")
+        what = f"the {'score' if len(scores) == 1 else 'scores'} {' and '.join(scores)}"
+        what += f" as predictions of {outcome}" * bool(outcome)
+    places = _files(how) or list(map(str, how.get("participants") or []))
+    rows = "about " * bool(how.get("rows_error")) + f"{results['rows']:,} complete rows"
+    rows += f" of {_joined(places)}" * bool(places)
+    sentences = [f"This study evaluates {what}, in {rows}."]
     if asked.get("time"):
-        sentences.append(f"Times to an event are in {asked['time']}, events in {asked['event']}.")
+        unit = f" ({unit_of(results)})" * bool(unit_of(results))
+        sentences.append(
+            f"The time to the event, or to the end of follow-up, is {asked['time']}{unit}; "
+            f"{asked['event']} tells which of the two it is."
+        )
     if asked.get("horizon") is not None:
         sentences.append(
             f"Scores predict an event before {asked['horizon']:g} {unit_of(results)}".rstrip() + "."
         )
     if asked.get("groups"):
-        sentences.append(f"Results are also given by {' and '.join(asked['groups'])}.")
-    files = [re.split(r"[\\/]", str(path))[-1] for path in how.get("data") or []]
-    places = files or how.get("participants") or []
-    rows = f"{results['rows']:,} complete rows"
-    if places:
-        rows += f" of {', '.join(map(str, places))}"
-    sentences.append(f"{rows[0].upper()}{rows[1:]}.")
-    if results.get("incomplete_rows"):
-        sentences.append(f"{results['incomplete_rows']:,} rows lack a value and are left out.")
-    return Section("Study", [Text(" ".join(sentences)), _dictionary(results)])
+        sentences.append(f"Results are given for all rows and by {_joined(asked['groups'])}.")
+    return Section("Study", [Text(" ".join(sentences)), _dictionary(results), *_flow(results)])
 
 
-def _dictionary(results: Mapping[str, Any]) -> Table:
+def _outcome(results: Mapping[str, Any]) -> str:
+    """Return the outcome with its classes, such as "died (yes, against no)"."""
+    label = results["study"].get("label")
+    classes = list(map(str, results["columns"].get(label, {}).get("classes", [])))
+    return f"{label} ({classes[-1]}, against {_joined(classes[:-1])})" if classes else label or ""
+
+
+def _files(how: Mapping[str, Any]) -> list[str]:
+    """Return the names of files without their folders."""
+    return [re.split(r"[\\/]", str(path))[-1] for path in how.get("data") or []]
+
+
+def _units(results: Mapping[str, Any]) -> dict[str, str]:
+    """Return the units of the columns that have one."""
+    units = {name: column.get("unit", "") for name, column in results["columns"].items()}
+    return {name: unit for name, unit in units.items() if unit}
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return names as in a sentence.
+
+    >>> _joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def _flow(results: Mapping[str, Any]) -> list[Block]:
+    """Return how many rows were read, left out and used; of sums, what is known of that."""
+    how, used = results["how"], results["rows"]
+    if "rows_read" not in how:
+        return [Text(texts.ROWS_OF_SITES)] if how["mode"] != "one place" else []
+    read = dict(zip(_files(how), how["rows_read"], strict=True))
+    lines = [("read", numbers.count(sum(read.values())))]
+    lines += [(f"in {name}", numbers.count(rows)) for name, rows in read.items() if len(read) > 1]
+    lines.append(("left out: a value is missing", numbers.count(sum(read.values()) - used)))
+    missing = {name: rows for name, rows in how["missing"].items() if rows}
+    lines += [(f"without {name}", numbers.count(rows)) for name, rows in missing.items()]
+    lines.append(("used", numbers.count(used)))
+    table = Table("Rows", ["", "rows"], [list(line) for line in lines])
+    return [table, Text(texts.SEVERAL_MISSING)] if len(missing) > 1 else [table]
+
+
+def _roles(results: Mapping[str, Any]) -> dict[str | None, str]:
+    """Return the role of each column that has one."""
     asked = results["study"]
     roles = {asked.get("label"): "outcome", asked.get("time"): "time", asked.get("event"): "event"}
     roles |= dict.fromkeys(asked.get("scores", []), "score")
-    roles |= dict.fromkeys(asked.get("groups", []), "group")
-    rows = []
+    return roles | dict.fromkeys(asked.get("groups", []), "group")
+
+
+def _dictionary(results: Mapping[str, Any]) -> Table:
+    roles, rows = _roles(results), []
     for name, column in results["columns"].items():
         values = ", ".join(map(str, column.get("classes", [])))
         if column.get("range"):

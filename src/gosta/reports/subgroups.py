@@ -28,8 +28,11 @@ CURVES_BY_GROUP = (
 )
 
 
-def subgroups(found: Sequence[Found]) -> Section:
-    """Return values of a few statistics by group, and pictures of them and of curves."""
+def subgroups(found: Sequence[Found], missing: Mapping[str, int]) -> Section:
+    """Return values of a few statistics by group, and pictures of them and of curves.
+
+    `missing` are the numbers of rows without a value, by column, where they are known.
+    """
     grouped = [one for one in found if one.estimate.by is not None]
     chosen = [one for one in grouped if one.name in BY_GROUP and np.ndim(one.estimate.value) == 0]
     names = {one.name for one in grouped}
@@ -37,9 +40,17 @@ def subgroups(found: Sequence[Found]) -> Section:
     drawn = [one for one in grouped if one.name in CURVES_BY_GROUP and one.name != left_out]
     blocks: list[Block] = _groups_tables(chosen)
     reference = next((gap.group for one in chosen for gap in one.estimate.differences), None)
+    columns = (grouped[0].estimate.by or "").split(", ") if grouped else []
+    sentences = [
+        f"Rows without a value of {name} are left out of all results: {missing[name]:,}."
+        for name in columns
+        if missing.get(name)
+    ]
     if reference is not None:
         largest = reference.partition(" less ")[2]
-        blocks.insert(0, Text(f"Differences are from the largest group, {largest}."))
+        sentences.append(f"Differences are from the largest group, {largest}.")
+    if sentences:
+        blocks.insert(0, Text(" ".join(sentences)))
     shown = [one for one in titled_pictures([*chosen, *drawn], found) if one.has_groups]
     return Section("Subgroups", [*blocks, Figures(shown)] if shown else blocks)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -21,11 +21,12 @@ NONE_MISSING = numbers.percent(0.0, ".1f")
 NOT_TOLD = numbers.NONE  # of few rows, which sites do not tell
 
 
-def table_one(found: Sequence[Found]) -> Section:
+def table_one(found: Sequence[Found], units: Mapping[str, str]) -> Section:
+    """Return Table 1, with units beside the names of columns that have one."""
     blocks: list[Block] = []
     for estimate in (one.estimate for one in found if one.name == TABLE_ONE):
         tables = _characteristics(estimate)
-        blocks += tables
+        blocks += [_with_units(table, units) for table in tables]
         if any(NOT_TOLD in row for table in tables for row in table.rows):
             blocks.append(Text(f"{NOT_TOLD}: too few rows, or too much noise, to tell."))
     return Section("Table 1", blocks)
@@ -51,6 +52,16 @@ def _characteristics(estimate: Estimate) -> list[Table]:
     lines = {name: differences[name] for name in names if name in differences}
     lines = {name: text for name, text in lines.items() if not name.startswith(own)}
     return _with_differences(tables, lines, len(groups)) if lines else tables
+
+
+def _with_units(table: Table, units: Mapping[str, str]) -> Table:
+    """Return a table with the units of means and quantiles."""
+    rows = []
+    for name, *cells in table.rows:
+        column, _, what = name.rpartition(", ")
+        has_unit = column in units and f", {what}" != MISSING
+        rows.append([f"{column} ({units[column]}), {what}" if has_unit else name, *cells])
+    return table._replace(rows=rows)
 
 
 def _with_differences(tables: list[Table], lines: dict[str, str], groups: int) -> list[Table]:

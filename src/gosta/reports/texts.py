@@ -88,6 +88,11 @@ AT_RISK_BY_SUMS = (
     " Rows at risk are shown at times that are edges of bins; a number after "
     "\N{ALMOST EQUAL TO} is known within a bracket."
 )
+ROWS_OF_SITES = (
+    "A row counts at its site if it has a value in every column that has a role; how many lack one "
+    "is known at each site only."
+)
+SEVERAL_MISSING = "A row can lack several values."
 # Statistics that take logits or logarithms of risks.
 OF_LOGITS = {
     "log-loss",

@@ -35,6 +35,7 @@ def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
         for item in study.items
     ]
     how = {"mode": "one place", "data": [part.name for part in parts], "sites": len(parts)}
+    how |= {"rows_read": [len(part) for part in parts], "missing": _missing(study, data)}
     rows = int(kept.sum())
     return record(study, found, how, rows, len(data) - rows)
 
@@ -59,14 +60,22 @@ def complete_rows(study: Study, data: Data) -> Booleans:
     """Return which rows have a value in all columns that play a role."""
     kept = np.ones(len(data), dtype=np.bool_)
     for name in study.roles:
-        classes = study.columns[name].classes
-        codes = (
-            data.level_codes(name, classes, "classes") if classes else data.to_floats([name])[:, 0]
-        )
+        codes = _codes(study, data, name)
         if name == study.study.time:
             check_times(data, codes, name)
         kept &= ~np.isnan(codes)
     return kept
+
+
+def _codes(study: Study, data: Data, name: str) -> Floats:
+    """Return a column as numbers, classes as their places; NaN where a value is missing."""
+    classes = study.columns[name].classes
+    return data.level_codes(name, classes, "classes") if classes else data.to_floats([name])[:, 0]
+
+
+def _missing(study: Study, data: Data) -> dict[str, int]:
+    """Return how many rows lack a value, by column that plays a role."""
+    return {name: int(np.isnan(_codes(study, data, name)).sum()) for name in study.roles}
 
 
 def beyond_ranges(study: Study, data: Data) -> dict[str, str]:
