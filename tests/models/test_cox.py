@@ -99,6 +99,16 @@ def test_robust_errors_and_baseline_are_those_of_lifelines(seed: int) -> None:
     assert np.allclose(survival.loc[baseline.times], baseline.survival, rtol=1e-7)
 
 
+def test_errors_by_groups_are_those_of_lifelines() -> None:
+    frame = simulated(300, 3)
+    groups = np.arange(300) % 30
+    model, data = model_of(frame, "time", "event")
+    found = model.fit_rows(model.rows(data).x, groups=groups).robust()
+    other = theirs(frame.assign(group=groups), "time", "event", cluster_col="group")
+    few = np.sqrt(30 / 29)
+    assert np.allclose(found.standard_errors, few * other.standard_errors_, rtol=1e-6)
+
+
 def test_robust_errors_with_ties_are_those_of_the_derivatives_by_rows() -> None:
     model, data = model_of(simulated(120, 0, -1), "time", "event")
     rows = model.rows(data).x

@@ -95,6 +95,17 @@ def test_fits_are_those_of_statsmodels(name: str, seed: int) -> None:
     assert np.allclose(found.predict(table(x, y)), predicted, rtol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["linear", "logistic", "poisson"])
+def test_errors_by_groups_are_those_of_statsmodels(name: str) -> None:
+    x, y = simulated(name, 400, 3)
+    groups = np.arange(400) % 25
+    model = model_of(name, x, y)
+    found = model.fit_rows(model.rows(table(x, y)).x, groups=groups).robust()
+    glm = sm.GLM(y, sm.add_constant(x), family=FAMILIES[name])
+    other = glm.fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False})
+    assert np.allclose(found.standard_errors, np.sqrt(25 / 24) * other.bse, rtol=1e-5)
+
+
 def test_penalised_fits_are_those_of_scikit_learn() -> None:
     x, y = cancer()
     deviations = x.std(axis=0)

@@ -3,7 +3,7 @@
 ``MODELS`` holds all of them by name; importing a family registers its models.
 """
 
-from gosta.models import cox, regression  # noqa: F401
+from gosta.models import cox, ranking, regression  # noqa: F401
 from gosta.models.definition import MODELS, Model, State, find_model, make_model
 from gosta.models.design import Design, make_design
 from gosta.models.fit import Fit

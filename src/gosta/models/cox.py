@@ -324,28 +324,14 @@ class Cox(Model):
 
     def fitted(self, found: Found) -> Fit:
         """Return the fit in units of the data."""
-        scale, design, state = found.scale, self.design, found.state
-        units = scale.deviation * (design.high - design.low)
-        robust = None
-        if found.products is not None:
-            products = found.products / np.multiply.outer(scale.deviation, scale.deviation)
-            robust = found.sandwich(products) / np.multiply.outer(units, units)
-        return Fit(
-            self,
-            design.names,
-            found.coefficients / units,
-            found.inverse / np.multiply.outer(units, units),
-            robust,
-            round(scale.n),
-            round(float(found.moments[1][0])),
-            state.rounds,
-            design.low + scale.mean * (design.high - design.low),
-            -found.last.loss,
-            -state.null_loss,
-            level=found.level,
-            baselines=self._baselines(state, found),
-            warnings=self._warnings(state),
+        return replace(
+            self.without_intercept(found),
+            baselines=self._baselines(found.state, found),
+            warnings=self._warnings(found.state),
         )
+
+    def event_count(self, moments: list[Floats]) -> int | None:
+        return round(float(moments[1][0]))
 
     def _baselines(self, state: State, found: Found) -> tuple[Baseline, ...]:
         """Return the hazard at mean columns of each stratum with events."""

@@ -201,6 +201,34 @@ class Model(ABC):
     def fitted(self, found: Found) -> Fit:
         """Return the fit."""
 
+    def event_count(self, moments: list[Floats]) -> int | None:
+        """Return the number of positive rows, or of those with an event; None: there are none."""
+        return None
+
+    def without_intercept(self, found: Found) -> Fit:
+        """Return the fit in units of the data, of a model that has no intercept."""
+        scale, design = found.scale, self.design
+        widths = design.high - design.low
+        units = scale.deviation * widths
+        robust = None
+        if found.products is not None:
+            of_scores = found.products / np.multiply.outer(scale.deviation, scale.deviation)
+            robust = found.sandwich(of_scores) / np.multiply.outer(units, units)
+        return Fit(
+            self,
+            self.coefficient_names,
+            found.coefficients / units,
+            found.inverse / np.multiply.outer(units, units),
+            robust,
+            round(scale.n),
+            self.event_count(found.moments),
+            found.state.rounds,
+            design.low + scale.mean * widths,
+            -found.last.loss,
+            -found.state.null_loss,
+            level=found.level,
+        )
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of data that are read."""
@@ -226,9 +254,7 @@ class Model(ABC):
 
     def terms(self, rows: Floats, state: State) -> list[Term]:
         """Return the sums of the round that a state is for."""
-        size = len(self.design.names)
-        columns = np.column_stack([np.ones(len(rows)), rows[:, :size]])
-        response = rows[:, size:]
+        columns, response = self._split(rows)
         if state.rounds == 0:
             products = Term(columns[:, 0], columns, 2)
             return [products, *self.moment_terms(columns, response)]
@@ -239,10 +265,17 @@ class Model(ABC):
             terms.append(Term(columns[:, 0], np.column_stack([columns[:, 0], shares]), 2))
         return terms
 
+    def _split(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Return the columns of encoded rows, with 1 first, and the response."""
+        size = len(self.design.names)
+        return np.column_stack([np.ones(len(rows)), rows[:, :size]]), rows[:, size:]
+
     def _empty(self, state: State) -> list[Term]:
         """Return the terms of no rows, which say how many sums there are."""
-        width = len(self.design.names) + self.response_width
-        return self.terms(np.zeros((0, width)), state)
+        return self.terms(self._no_rows(), state)
+
+    def _no_rows(self) -> Floats:
+        return np.zeros((0, len(self.design.names) + self.response_width))
 
     def size(self, state: State) -> int:
         """Return how many sums the round has that a state is for."""
@@ -412,9 +445,17 @@ class Model(ABC):
             remedy="use fewer columns, a penalty, or more rounds (max_rounds)",
         )
 
-    def fit_of(self, states: Sequence[State], totals: Sequence[Floats], level: float = 0.95) -> Fit:
+    def fit_of(
+        self,
+        states: Sequence[State],
+        totals: Sequence[Floats],
+        level: float = 0.95,
+        products: Floats | None = None,
+    ) -> Fit:
         """Return the fit, from the state before each round, the last one after all, and the totals
         of each round.
+
+        `products` are those of derivatives for robust errors, if not those of the last round.
         """
         last = states[-1]
         if last.failure:
@@ -425,31 +466,39 @@ class Model(ABC):
         assert not isinstance(derivatives, State)
         full = self.penalised(derivatives, before)
         assert not isinstance(full, State)
-        meat = self._score_products(before, parts[-1]) if before.is_last else None
-        found = Found(
-            last, scale, self.moments(last), derivatives, self.factor(full.hessian), meat, level
-        )
-        return self.fitted(found)
+        if products is None and before.is_last:
+            products = self._score_products(before, parts[-1])
+        factor = self.factor(full.hessian)
+        moments = self.moments(last)
+        return self.fitted(Found(last, scale, moments, derivatives, factor, products, level))
 
     def _score_products(self, state: State, triangle: Floats) -> Floats:
         """Return the sums of products of the rows' own derivatives, by coefficients of shares."""
-        _, most = self.scores(*self._no_rows(), state)
+        _, most = self.scores(*self._split(self._no_rows()), state)
         sums = symmetric(triangle, len(most) + 1)
         n, linear = sums[0, 0], sums[0, 1:]
         # Of shares (1 + score / most) / 2.
         centred = 4 * sums[1:, 1:] - 2 * (linear[:, None] + linear[None, :]) + n
         return np.asarray(centred * np.multiply.outer(most, most))
 
-    def _no_rows(self) -> tuple[Floats, Floats]:
-        return np.zeros((0, len(self.design.names) + 1)), np.zeros((0, self.response_width))
+    def fit_rows(self, rows: Floats, level: float = 0.95, groups: Integers | None = None) -> Fit:
+        """Return the fit to encoded rows in one place.
 
-    def fit_rows(self, rows: Floats, level: float = 0.95) -> Fit:
-        """Return the fit to encoded rows in one place."""
+        With `groups`, the number of each row's group, robust errors allow rows of a group to depend
+        on each other. They count g groups as g / (g − 1), as few groups vary too little.
+        """
         states, totals = [self.first()], []
         while not states[-1].is_done:
             totals.append(self.totals(rows, states[-1]))
             states.append(self.following(states[-1], totals[-1]))
-        return self.fit_of(states, totals, level)
+        products = None
+        if groups is not None and states[-2].is_last:
+            scores, _ = self.scores(*self._split(rows), states[-2])
+            names, place = np.unique(groups, return_inverse=True)
+            of_groups = [np.bincount(place.ravel(), one, len(names)) for one in scores.T]
+            sums = np.array(of_groups, dtype=np.float64)
+            products = product(sums, sums.T) * len(names) / max(len(names) - 1, 1)
+        return self.fit_of(states, totals, level, products)
 
 
 class Found(NamedTuple):

@@ -141,10 +141,6 @@ class Regression(Model):
         """How linear predictors become those in units of the data: a factor and what is added."""
         return 1.0, 0.0
 
-    def event_count(self, moments: list[Floats]) -> int | None:
-        """Return the number of positive rows."""
-        return None
-
     def residual_deviation(self, found: Found) -> float:
         """Return the standard deviation of residuals."""
         return math.nan
