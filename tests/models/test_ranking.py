@@ -44,7 +44,7 @@ def test_scores_are_those_of_ridge_regression_over_all_pairs(columns: int) -> No
     assert np.isnan(found.log_likelihood)
 
 
-@pytest.mark.parametrize("penalty", [0.0, 0.5])
+@pytest.mark.parametrize("penalty", [0.0, 0.01])
 def test_standard_errors_are_those_of_a_jackknife(penalty: float) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3))
