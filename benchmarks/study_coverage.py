@@ -159,6 +159,7 @@ def times_to_events(censoring: float) -> Population:
 
 
 FLAT = "The uncertainty p(1 - p) is flat at a prevalence of about a half: no delta method there."
+FEW = "Wald's test of three coefficients rejects too often with 32 events in few bins."
 LITTLE_CENSORED, MUCH_CENSORED = times_to_events(0.2), times_to_events(0.6)
 TWO_TIMES: Options = {"columns": ["time", "event", "early", "risk"]}
 TIME_BINS: Options = {"bins": 64, "ranges": {"time": (0.0, 6.0)}}
@@ -175,6 +176,7 @@ OF_TIMES: Mapping[str, Options] = {
 }
 COMMON, RARE = predicted_risks(-0.5, 1.5), predicted_risks(-3.0, 1.2)
 EXTREME = predicted_risks(-0.5, 1.5, 0.3, 0.7)  # risks that are too extreme, and too low
+SLIGHT = predicted_risks(-0.5, 1.5, 0.0, 0.9)  # slightly too extreme
 TWO, ALIKE = two_risks(-0.5, 1.5, 0.7), two_risks(-2.0, 1.2, 0.95)
 TWO_SURVIVAL = two_survival_scores(0.7)
 AT = {"thresholds": (0.2, 0.4, 0.6)}
@@ -215,6 +217,8 @@ CASES = [
     Case("calibration-curve", RARE, {"cuts": (0.03, 0.1)}),
     Case("smooth-calibration-curve", EXTREME, {"risks": (0.1, 0.3, 0.5, 0.8)}),
     Case("smooth-calibration-curve", RARE, {"risks": (0.02, 0.05, 0.2)}),
+    *(Case("calibration-error", population) for population in (EXTREME, SLIGHT, COMMON)),
+    Case("calibration-error", RARE, {}, FEW),
     Case("auc-difference", TWO),
     Case("auc-difference", ALIKE),
     Case("brier-difference", TWO),

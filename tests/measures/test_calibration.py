@@ -259,3 +259,20 @@ def test_a_floor_is_a_number_also_where_no_risk_needs_it(name: str, floor: Any) 
     x = np.array([[0.2, -1.0], [0.4, 1.0], [0.6, -1.0], [0.8, 1.0]])
     with pytest.raises(InputError, match=r"floor = .* must be a number"):
         MEASURES[name].over(x, None, {"floor": floor})
+
+
+def test_intervals_of_distances_begin_at_0_unless_perfect_calibration_is_rejected() -> None:
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=800)
+    for slope, is_calibrated in ((1.0, True), (0.5, False)):
+        outcomes = rng.random(800) < 1 / (1 + np.exp(-slope * z))
+        data = {"risk": 1 / (1 + np.exp(-z)), "ill": outcomes.astype(int)}
+        roles: dict[str, Any] = {"score": "risk", "label": "ill", "interval": 0.95}
+        rows = gosta.exact(data, "calibration-error", **roles)
+        sums = gosta.exact(data, "calibration-error", **roles, bins=64, ranges={"risk": (0, 1)})
+        for found in (rows, sums):
+            assert (found.low == 0).all() == is_calibrated
+            assert (found.low <= found.value).all()
+            assert (found.value <= found.high).all()
+        np.testing.assert_allclose(rows.low, sums.low, atol=2e-3)
+        np.testing.assert_allclose(rows.high, sums.high, atol=2e-3)

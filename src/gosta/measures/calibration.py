@@ -6,6 +6,7 @@ log(p/(1 − p)); a risk of 0 or 1 has none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +14,15 @@ import numpy as np
 from gosta.errors import InputError, NumericalError
 from gosta.measures.definition import Measured, measure, numbers_of
 from gosta.measures.distribution import weighted_quantiles
-from gosta.measures.intervals import standard_errors
+from gosta.measures.intervals import DRAWS, SEED, standard_errors
 from gosta.measures.logistic import Fit, expit, fit, leverages, logit, spline
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import encode
-from gosta.statistics.distributions import chi_squared_tail
+from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tail
 
 FLOOR = float(np.finfo(np.float64).eps)  # of the risks of log loss, as scikit-learn has it
 KNOTS = np.array([0.1, 0.5, 0.9])  # Harrell's: shares of the rows below the knots of the spline
+STEPS = 21  # from a curve towards perfect calibration, at which distances are computed
 PLACES = 101  # at which a smooth curve is shown, between the least and the largest risk
 CURVE_AXES = ("predicted risk", "observed share")
 BRIER_PARTS = ("reliability", "resolution", "uncertainty", "within bins")
@@ -165,11 +167,47 @@ def calibration_error(x: Floats, weights: Floats, floor: float = 0.0) -> Measure
     median, its 90 % quantile and its maximum.
     """
     smooth = _Smooth.of(x, weights, floor)
-    distances = np.abs(expit(smooth.columns @ smooth.fit.coefficients) - x[:, 0])
-    middle, high = weighted_quantiles(distances, weights, np.array([0.5, 0.9]))
-    mean = float(weights @ distances / weights.sum())
-    most = float(distances[weights > 0].max())
-    return Measured(np.array([mean, middle, high, most]), labels=ERRORS)
+    found, counted = smooth.fit.coefficients, weights > 0
+
+    def distances(coefficients: Floats) -> Floats:
+        own = np.abs(expit(smooth.columns @ coefficients) - x[:, 0])
+        middle, high = weighted_quantiles(own, weights, np.array([0.5, 0.9]))
+        return np.array([weights @ own / weights.sum(), middle, high, own[counted].max()])
+
+    def ends(level: float) -> tuple[Floats, Floats, Floats]:
+        without = _influences(smooth.columns, 0.0, smooth.fit, x, weights)[1]
+        parts = weights[:, None] / weights.sum() * without
+        rows = int(counted.sum())
+        return distance_ends(found, parts.T @ parts * rows / (rows - 1), distances, level)
+
+    return Measured(distances(found), labels=ERRORS, ends=ends)
+
+
+def distance_ends(
+    found: Floats, covariance: Floats, distances: Callable[[Floats], Floats], level: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return the ends of intervals of distances from the smooth curve, and standard errors.
+
+    The curve has the coefficients `found`. Upper ends are percentiles of the distances of curves
+    whose coefficients are drawn from their normal distribution. Distances grow by chance: so lower
+    ends are the least on the way to the coefficients of perfect calibration, as far as these lie
+    in the region that holds all coefficients at this level. They are 0 unless Wald's test rejects
+    perfect calibration.
+    """
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return (np.full(len(ERRORS), np.nan),) * 3
+    rng = np.random.default_rng(SEED)
+    draws = np.array([distances(found + root @ rng.normal(size=len(found))) for _ in range(DRAWS)])
+    tails = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    gap = np.eye(len(found))[1] - found
+    reach = np.sqrt(
+        chi_squared_quantile(level, len(found)) / (gap @ np.linalg.solve(covariance, gap))
+    )
+    way = [distances(found + share * gap) for share in np.linspace(0.0, min(reach, 1.0), STEPS)]
+    low = np.minimum(tails[0], np.min(way, axis=0)) if reach < 1 else np.zeros(len(ERRORS))
+    return low, np.maximum(tails[1], way[0]), draws.std(axis=0, ddof=1)
 
 
 @measure(

@@ -41,6 +41,8 @@ class Measured(NamedTuple):
     trials: Floats | None = None
     # Standard errors by a formula of their own, such as Greenwood's; None: those of the influence.
     errors: Floats | None = None
+    # Ends of intervals at a level and standard errors by a way of their own; None: by the others.
+    ends: Callable[[float], tuple[Floats, Floats, Floats]] | None = None
 
 
 @dataclass(frozen=True)

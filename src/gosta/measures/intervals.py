@@ -88,6 +88,8 @@ def ends(
     counted = np.ones(len(x)) if weights is None else weights
     trials = np.full(len(found.value), float((counted > 0).sum()))
     trials = trials if found.trials is None else found.trials
+    if found.ends is not None:
+        return found.ends(level)
     if found.influence is None and found.errors is None:
         draws = bootstrap(measure, x, counted, options)
         low, high = np.nanquantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)

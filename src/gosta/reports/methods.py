@@ -25,8 +25,9 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
         f"Intervals are at {percent(level)}, for the population of which the rows are a sample: "
         "from the influence of each row on the value (DeLong for the AUC, Greenwood for Kaplan and "
         "Meier's curve, the infinitesimal jackknife for others), on a scale on which they stay "
-        "within the statistic's bounds; Wilson's for shares; by 1,000 bootstrap samples where no "
-        "such formula is known. They are not corrected for the number of statistics."
+        "within the statistic's bounds; Wilson's for shares; of calibration errors by 1,000 draws "
+        "of the smooth curve's coefficients, from 0 on where Wald's test does not reject perfect "
+        "calibration. They are not corrected for the number of statistics."
     )
     p_values = (
         "P-values are two-sided, from the standard error of the difference. Like intervals they "

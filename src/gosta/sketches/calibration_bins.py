@@ -167,8 +167,8 @@ class BrierParts(RiskCurve):
         gradients = self.one_factors * by_class + (self.risk_factors * by_risk)[:, None]
         parts = gradients[0] - gradients[1] + gradients[2]
         gradients = np.append(gradients, [self.brier_factors - parts], axis=0) / number
-        errors = np.sqrt(self.sampling_variances(totals, gradients.reshape(4, -1)))
-        return errors, np.full(4, number)
+        covariance = self.sampling_covariance(totals, gradients.reshape(4, -1))
+        return np.sqrt(np.diag(covariance)), np.full(4, number)
 
 
 @sketch("hosmer-lemeshow")

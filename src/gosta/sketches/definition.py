@@ -251,6 +251,10 @@ class Sketch(ABC):
         """
         return None
 
+    def intervals(self, totals: Floats, level: float) -> tuple[Floats, Floats, Floats] | None:
+        """Return ends of intervals and standard errors by a way of their own; None: by errors."""
+        return None
+
     def centre(self, totals: Floats, value: Floats) -> Floats:
         """Return what intervals are about: the value, or what replaces it to have less bias."""
         return value

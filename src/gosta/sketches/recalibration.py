@@ -139,7 +139,7 @@ class Recalibration(RiskMoments):
         (intercept, slope), z = self.line(found), self.mean_logits(totals)
         design = np.stack([z**power for power in range(self.powers)], axis=-1)
         leverage = leverages(design, np.ones(len(z)), intercept + slope * z, found)
-        return float(self.sampling_variances(totals, gradient[None], leverage)[0])
+        return float(self.sampling_covariance(totals, gradient[None], leverage)[0, 0])
 
 
 def reach_of(least: Floats, missing: Floats, corners: Floats) -> Floats:

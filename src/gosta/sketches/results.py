@@ -156,6 +156,9 @@ def _intervals(
     sketch: Sketch, totals: Floats, values: Floats, noise_errors: Floats, level: float
 ) -> tuple[tuple[tuple[Number, Number], ...], Values]:
     """Return the intervals of several values and their errors; none where these are not known."""
+    own = sketch.intervals(totals, level) if sketch.noise == 0 else None
+    if own is not None:
+        return tuple(zip(known(own[0]), known(own[1]), strict=True)), known(own[2])
     found = sketch.sampling_errors(totals, values)
     if found is None:
         return (), ()

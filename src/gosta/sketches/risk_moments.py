@@ -94,12 +94,12 @@ class RiskMoments(Sketch):
         return np.asarray(self.table(totals)[:, 0].sum(axis=1))
 
     def sampling_variance(self, totals: Floats, gradient: Floats) -> float:
-        return float(self.sampling_variances(totals, gradient[None])[0])
+        return float(self.sampling_covariance(totals, gradient[None])[0, 0])
 
-    def sampling_variances(
+    def sampling_covariance(
         self, totals: Floats, gradients: Floats, leverage: Floats | float = 0.0
     ) -> Floats:
-        """Return the variances of values with these gradients, of rows that are alike in a bin.
+        """Return the covariance of values with these gradients, of rows that are alike in a bin.
 
         `leverage` is that of a row of each bin in a regression.
         """
@@ -109,8 +109,8 @@ class RiskMoments(Sketch):
         by_row = (gradients.reshape(-1, *sums.shape) * shares).sum(axis=2)
         number = rows.sum()
         mean = (by_row * rows).sum(axis=(1, 2), keepdims=True) / number
-        spread = (rows * ((by_row - mean) / (1 - leverage)) ** 2).sum(axis=(1, 2))
-        return np.asarray(spread * number / max(number - 1, 1.0))
+        gaps = (np.sqrt(rows) * (by_row - mean) / (1 - leverage)).reshape(len(by_row), -1)
+        return np.asarray(gaps @ gaps.T * number / max(number - 1, 1.0))
 
     # Sums over rows are Σ factors · totals: factors are classes × moments × bins.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gosta.errors import NumericalError
-from gosta.measures.calibration import ERRORS, KNOTS, distinct_knots
+from gosta.measures.calibration import ERRORS, KNOTS, distance_ends, distinct_knots
 from gosta.measures.definition import numbers_of
 from gosta.measures.distribution import weighted_quantiles
 from gosta.measures.logistic import Fit, expit, fit, leverages, logit, spline
@@ -120,6 +120,17 @@ class Smooth(RiskMoments):
             for column in found.columns.T
         ]
 
+    def covariance(self, totals: Floats, found: Spline) -> Floats:
+        """Return that of the coefficients, by the derivatives of the fit by all totals."""
+        by_sums = [
+            np.stack([column.factors - risk.factors, -risk.factors])
+            for column, risk in self.parts(found)
+        ]
+        gradients = np.tensordot(np.linalg.inv(found.fit.information), by_sums, axes=1)
+        z = self.mean_logits(totals)
+        leverage = leverages(spline(z, found.knots), np.ones(len(z)), found.curve(z), found.fit)
+        return self.sampling_covariance(totals, gradients.reshape(len(by_sums), -1), leverage)
+
     def reach(self, totals: Floats, found: Spline, at: Floats, rounding: float) -> Floats:
         """Return how far the curve at logits can be off for its knots."""
         sums = self.table(totals)
@@ -166,17 +177,9 @@ class SmoothCalibrationCurve(Smooth):
         found = self.spline(totals)
         if found is None:
             return None
-        by_sums = [
-            np.stack([column.factors - risk.factors, -risk.factors])
-            for column, risk in self.parts(found)
-        ]
         shown = spline(logit(self.risks, LEAST_RISK), found.knots)
-        slopes = (values * (1 - values))[:, None] * shown @ np.linalg.inv(found.fit.information)
-        gradients = np.tensordot(slopes, by_sums, axes=1).reshape(len(values), -1)
-        z = self.mean_logits(totals)
-        columns, fitted = spline(z, found.knots), found.curve(z)
-        leverage = leverages(columns, np.ones(len(z)), fitted, found.fit)
-        variances = self.sampling_variances(totals, gradients, leverage)
+        slopes = (values * (1 - values))[:, None] * shown
+        variances = np.diag(slopes @ self.covariance(totals, found) @ slopes.T)
         return np.sqrt(variances), np.full(len(values), self.count(totals))
 
 
@@ -200,18 +203,39 @@ class CalibrationError(Smooth):
         # Risks beyond the least one are moved for their logits only.
         nearest = np.maximum(np.maximum(low, -high) - LEAST_RISK, 0.0)
         farthest = np.maximum(np.abs(low), np.abs(high)) + LEAST_RISK
-        weights = self.weights(sums).clip(0.0)
-        weights *= (rows / np.maximum(weights.sum(axis=1), 1e-300))[:, None]
-        distances = np.abs(middle)
-        value = self.errors(distances.ravel(), weights.ravel())
-        # Of rows that are spread evenly in each bin: at other places there may be none.
-        value[-1] = max(
-            np.take_along_axis(distances, place[:, None], 1)[rows > 0].max()
-            for place in np.rint(self.extents(sums) * (GRID - 1)).astype(np.int64)
-        )
         least = self.errors(nearest.min(axis=1), rows)
         most = self.errors(farthest.max(axis=1), rows)
+        value = self.distances(sums, np.abs(middle))
         return Result(np.clip(value, least, most), least, most, False, self.labels)
+
+    def intervals(self, totals: Floats, level: float) -> tuple[Floats, Floats, Floats] | None:
+        """Draw the coefficients of the curve, as over rows in one place."""
+        found, risks = self.spline(totals), expit(self.grid.z)
+        if found is None:
+            return None
+        sums = self.table(totals).sum(axis=0)
+        columns = spline(self.grid.z.ravel(), found.knots)
+
+        def distances(coefficients: Floats) -> Floats:
+            curve = expit(columns @ coefficients).reshape(risks.shape)
+            return self.distances(sums, np.abs(curve - risks))
+
+        return distance_ends(
+            found.fit.coefficients, self.covariance(totals, found), distances, level
+        )
+
+    def distances(self, sums: Floats, at_places: Floats) -> Floats:
+        """Return the mean, the quantiles and the maximum of distances at places of bins."""
+        rows = without_noise(sums[0])
+        weights = self.weights(sums).clip(0.0)
+        weights *= (rows / np.maximum(weights.sum(axis=1), 1e-300))[:, None]
+        value = self.errors(at_places.ravel(), weights.ravel())
+        # Of rows that are spread evenly in each bin: at other places there may be none.
+        value[-1] = max(
+            np.take_along_axis(at_places, place[:, None], 1)[rows > 0].max()
+            for place in np.rint(self.extents(sums) * (GRID - 1)).astype(np.int64)
+        )
+        return value
 
     @staticmethod
     def errors(distances: Floats, weights: Floats) -> Floats:
