@@ -11,11 +11,13 @@ import pytest
 import gosta
 from gosta.datasets import Data, load
 from gosta.errors import DataError, InputError
-from gosta.private.settings import PrivateSettings
+from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Bins, Layout, make_layout
 from gosta.sketches.comparison import compare
+from gosta.sketches.estimates import estimates_of
 from gosta.sketches.layout import BITS
+from gosta.statistics.estimate import Estimate
 
 RISK: dict[str, Any] = {"score": "risk", "label": "died", "classes": (0, 1)}
 
@@ -37,6 +39,67 @@ def totals_of(layout: Layout, x: Floats) -> Floats:
     return np.asarray(layout.sums(x) / 2.0**BITS)
 
 
+@pytest.mark.parametrize(
+    ("groups", "sums", "strata"),
+    [
+        (("sex", "ward"), 2 + 3, 5),
+        (("sex", "sex+ward"), 6, 2 + 6),
+        (("ward+sex", "ward", "sex"), 6, 6 + 3 + 2),
+    ],
+)
+def test_columns_of_strata_can_be_alone_and_combined(
+    groups: tuple[str, ...], sums: int, strata: int
+) -> None:
+    data = table()
+    levels = {"sex": ("f", "m"), "ward": (1, 2, 3)}
+    settings = PrivateSettings(bins=16, ranges={"": (0, 1)}, strata=levels, groups=groups)
+    layout = make_layout("auc", settings, **RISK)
+    x = layout.encode(data)
+    assert (layout.size, layout.width, len(layout.strata)) == (sums * 32, 4, strata)
+    assert layout.features_per_row == (2 if groups == ("sex", "ward") else 1)
+    assert layout.is_plausible(totals_of(layout, x), 0.0)
+    results = layout.results(totals_of(layout, x), level=0.95)
+    for result, rows in zip(results, layout.rows_by_stratum(x), strict=True):
+        chosen = np.ones(400, dtype=bool)
+        for column, _, value in (part.partition(" = ") for part in result.stratum.split(", ")):
+            chosen &= not column or data.columns[column].astype(str) == value
+        assert result.rows == chosen.sum() == len(rows)
+        alone = make_layout("auc", Bins(16, {"": (0, 1)}), **RISK)
+        own = alone.results(totals_of(alone, alone.encode(data.take(chosen))), level=0.95)[0]
+        assert result == own._replace(stratum=result.stratum)
+    (estimate,) = estimates_of(results, 0.95)
+    assert [one.by for one in estimate.grouped] == [one.replace("+", ", ") for one in groups]
+    assert [len(one.groups) for one in estimate.grouped] == [
+        {"sex": 2, "ward": 3}.get(one, 6) for one in groups
+    ]
+    shown = Estimate.from_dict(estimate.to_dict())
+    assert shown.to_dict() == estimate.to_dict()
+    for one in estimate.grouped:
+        assert len(one.differences) == len(one.groups) - 1
+        assert one.heterogeneity is not None
+    noisy = layout.results(totals_of(layout, x), noise_variance=0.5)
+    names = ["", *layout.strata]
+    for name, result in zip(names, noisy, strict=True):
+        terms = layout.terms[", ".join(part.partition(" = ")[0] for part in name.split(", "))]
+        own_totals = totals_of(alone, alone.encode(data))
+        if not name:
+            assert result == alone.results(own_totals, noise_variance=0.5 * terms)[0]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (("sex", "age"), "'age' is not in strata"),
+        (("sex", "sex"), "give each column or combination once"),
+        (("sex+ward", "ward+sex"), "give each column or combination once"),
+    ],
+)
+def test_groups_that_are_refused(groups: tuple[str, ...], message: str) -> None:
+    levels = {"sex": ("f", "m"), "ward": (1, 2, 3)}
+    with pytest.raises(InputError, match=message):
+        check_settings(PrivateSettings(strata=levels, groups=groups))
+
+
 def test_strata_and_all_rows_from_one_vector() -> None:
     data = table()
     settings = PrivateSettings(
@@ -44,7 +107,7 @@ def test_strata_and_all_rows_from_one_vector() -> None:
     )
     layout = make_layout("auc", settings, **RISK)
     x = layout.encode(data)
-    assert (layout.size, layout.width, layout.features_per_row) == (6 * 128, 3, 1)
+    assert (layout.size, layout.width, layout.features_per_row) == (6 * 128, 4, 1)
     assert layout.columns == ("risk", "died", "sex", "ward")
     assert layout.strata[:4] == (
         "sex = f, ward = 1",

@@ -20,7 +20,7 @@ TEXTS = {
     "event": "Column of events, 1 or 0",
     "times": "Times at which survival is told, such as 180,365 (empty: from the data, if any)",
     "horizon": "Time before which the scores predict an event (empty: the last of these)",
-    "group": "Columns of groups, such as sex (empty: none)",
+    "group": "Columns of groups, such as sex,ward; combined: sex+ward (empty: none)",
 }
 LISTS = ("score", "group", "threshold", "times")
 OF_TIMES = ("event", "times", "horizon")
@@ -58,9 +58,12 @@ def _ask_of_columns(asked: Questions, answers: dict[str, str]) -> dict[str, Any]
     """Return the classes and the ranges of columns, which no file shows."""
     classes, ranges = list(asked.classes or []), list(asked.range_ or [])
     said = {text.rpartition("=")[0] for text in (*classes, *ranges)}
+    from gosta.studies.definition import columns_of
+
     wanted = [(asked.label, "Classes", "the positive one last (empty: no,yes)", classes)]
     wanted += [
-        (one, "Classes", "all of them, such as a,b", classes) for one in _listed(asked.group)
+        (one, "Classes", "all of them, such as a,b", classes)
+        for one in columns_of(_listed(asked.group))
     ]
     wanted += [(one, "Range", "LOW:HIGH (empty: 0:1)", ranges) for one in _listed(asked.score)]
     wanted += [(asked.time, "Range", "LOW:HIGH, such as 0:730", ranges)]

@@ -133,6 +133,7 @@ def release(
     edges: Mapping[str, Sequence[float]] | None = None,
     find_edges: bool = False,
     strata: Mapping[str, Sequence[str | int | float]] | None = None,
+    groups: str | Sequence[str] = (),
     columns: str | Sequence[str] = (),
     label: str | None = None,
     score: str | Sequence[str] | None = None,
@@ -160,8 +161,9 @@ def release(
         Bins of equal width of each column within its range, lowest and highest value; or edges
         between bins; or bins that hold equally many rows, which a first release finds. The range
         for ``""`` is that of columns not named.
-    strata
-        Values of columns; each combination has results of its own.
+    strata, groups
+        Values of columns; each combination has results of its own. With `groups`, so has each value
+        of each of these: ``("sex", "ward")``, or ``("sex", "sex+ward")`` for combinations too.
     columns, label, score, time, event, classes, drop_missing, options
         As for `gosta.exact`. A site need not have rows of all classes, so these are declared,
         negative one first.
@@ -201,6 +203,7 @@ def release(
         edges=_by_column("edges", edges, _edges, '{"risk": [0.1, 0.5]}'),
         find_edges=find_edges,
         strata=_by_column("strata", strata, _levels, '{"sex": ["f", "m"]}'),
+        groups=(groups,) if isinstance(groups, str) else tuple(groups),
         epsilon=epsilon,
         delta=delta,
         colluding=colluding,

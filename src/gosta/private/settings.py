@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Annotated
 
@@ -38,8 +39,15 @@ class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     ] = False
     strata: Annotated[
         dict[str, tuple[str | int | float, ...]],
-        Key("columns and their values; there are results for each combination"),
+        Key("columns and their values; there are results for each combination, or by groups"),
     ] = {}
+    groups: Annotated[
+        tuple[str, ...],
+        Key(
+            "of strata: a column alone, or several, such as sex+ward, whose values are combined; "
+            "without it, all columns of strata"
+        ),
+    ] = ()
     epsilon: Annotated[
         float | None, Key("of the differential privacy of a release; without it there is no noise")
     ] = None
@@ -85,6 +93,21 @@ def suggested_bins(rows: int | None, epsilon: float | None) -> int:
     )
 
 
+def check_groups(
+    groups: Sequence[str], columns: Collection[str], key: str = "groups", where: str = "columns"
+) -> None:
+    """Raise `InputError` for groups that name a column twice, or one that is not there."""
+    seen: list[set[str]] = []
+    for one in groups:
+        names = one.split("+")
+        for name in names:
+            if name not in columns:
+                raise InputError(f"{key} = {one!r}: {name!r} is not in {where}: add it there")
+        if len({*names}) < len(names) or {*names} in seen:
+            raise InputError(f"{key} = {', '.join(groups)}: give each column or combination once")
+        seen.append({*names})
+
+
 def check_settings(settings: PrivateSettings, place: str = "") -> None:
     """Raise `InputError` for values that no network can use; `place` stands before their keys."""
     check_numbers(settings, place)
@@ -110,6 +133,7 @@ def check_settings(settings: PrivateSettings, place: str = "") -> None:
             raise InputError(
                 f"{place}strata of {column!r} must name each value once, such as sex=f,m"
             )
+    check_groups(settings.groups, settings.strata, f"{place}groups", f"{place}strata")
     epsilon, delta = settings.epsilon, settings.delta
     if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
         raise InputError(

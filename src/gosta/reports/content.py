@@ -102,7 +102,8 @@ def _study(results: Mapping[str, Any]) -> Section:
             f"Scores predict an event before {asked['horizon']:g} {unit_of(results)}".rstrip() + "."
         )
     if asked.get("groups"):
-        sentences.append(f"Results are given for all rows and by {_joined(asked['groups'])}.")
+        groups = _joined([f"by {one.replace('+', ' with ')}" for one in asked["groups"]])
+        sentences.append(f"Results are given for all rows and {groups}.")
     return Section("Study", [Text(" ".join(sentences)), _dictionary(results), *_flow(results)])
 
 
@@ -154,7 +155,7 @@ def _roles(results: Mapping[str, Any]) -> dict[str | None, str]:
     asked = results["study"]
     roles = {asked.get("label"): "outcome", asked.get("time"): "time", asked.get("event"): "event"}
     roles |= dict.fromkeys(asked.get("scores", []), "score")
-    return roles | dict.fromkeys(asked.get("groups", []), "group")
+    return roles | {name: "group" for one in asked.get("groups", []) for name in one.split("+")}
 
 
 def _dictionary(results: Mapping[str, Any]) -> Table:

@@ -25,15 +25,21 @@ MOST_WIDE = 100.0  # a bracket of a value without bounds, relative to 1 + |value
 def found_in(record: Mapping[str, Any], results: Mapping[str, Any]) -> Found:
     """Return the statistic of a record of a results.json."""
     scores = results["study"].get("scores", [])
-    estimate, name = Estimate.from_dict(record), record["name"]
+    name = record["name"]
+    estimate = _shown(Estimate.from_dict(record), name, results)
     columns = [name for name in estimate.columns if name in scores]
     joined = " less " if record["question"] == "comparison" else " and "
-    parts = [_shown(part, name, results) for part in (estimate, *estimate.groups)]
-    groups = tuple(
-        group._replace(group=_group_name(group.group or "", estimate.by or ""))
-        for group in sorted(parts[1:], key=lambda group: _place(group, estimate.by, results))
-    )
-    return Found(record["question"], name, parts[0]._replace(groups=groups), joined.join(columns))
+    shown = estimate.with_groupings([_named(one, name, results) for one in estimate.grouped])
+    return Found(record["question"], name, shown, joined.join(columns))
+
+
+def _named(estimate: Estimate, name: str, results: Mapping[str, Any]) -> Estimate:
+    """Return an estimate whose groups are in the order of the dictionary, with their columns."""
+    by = estimate.by or ""
+    groups = (_shown(group, name, results) for group in estimate.groups)
+    ordered = sorted(groups, key=lambda group: _place(group, by, results))
+    named = (group._replace(group=_group_name(group.group or "", by)) for group in ordered)
+    return _shown(estimate, name, results)._replace(groups=tuple(named))
 
 
 def unit_of(results: Mapping[str, Any]) -> str:
@@ -84,11 +90,10 @@ def _group_name(group: str, by: str) -> str:
     return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
 
 
-def _place(group: Estimate, by: str | None, results: Mapping[str, Any]) -> list[int]:
+def _place(group: Estimate, by: str, results: Mapping[str, Any]) -> list[int]:
     """Return the places of a group's values among the classes of the dictionary."""
     places = []
-    names = (by or "").split(", ")
-    for name, value in zip(names, _values_of(group.group or "", by or ""), strict=False):
+    for name, value in zip(by.split(", "), _values_of(group.group or "", by), strict=False):
         classes = list(map(str, results["columns"].get(name, {}).get("classes", [])))
         places.append(classes.index(value) if value in classes else len(classes))
     return places

@@ -33,14 +33,24 @@ def subgroups(found: Sequence[Found], missing: Mapping[str, int]) -> Section:
 
     `missing` are the numbers of rows without a value, by column, where they are known.
     """
-    grouped = [one for one in found if one.estimate.by is not None]
+    grouped = [one._replace(estimate=own) for one in found for own in one.estimate.grouped]
+    columns = dict.fromkeys(one.estimate.by for one in grouped)
+    parts = [[one for one in grouped if one.estimate.by == by] for by in columns]
+    blocks = [block for part in parts for block in _of_columns(part, found, missing)]
+    return Section("Subgroups", blocks)
+
+
+def _of_columns(
+    grouped: Sequence[Found], found: Sequence[Found], missing: Mapping[str, int]
+) -> list[Block]:
+    """Return what is said of the groups by one column, or by one combination of columns."""
     chosen = [one for one in grouped if one.name in BY_GROUP and np.ndim(one.estimate.value) == 0]
     names = {one.name for one in grouped}
     left_out = "calibration-curve" if "smooth-calibration-curve" in names else ""
     drawn = [one for one in grouped if one.name in CURVES_BY_GROUP and one.name != left_out]
     blocks: list[Block] = _groups_tables(chosen)
     reference = next((gap.group for one in chosen for gap in one.estimate.differences), None)
-    columns = (grouped[0].estimate.by or "").split(", ") if grouped else []
+    columns = (grouped[0].estimate.by or "").split(", ")
     sentences = [
         f"Rows without a value of {name} are left out of all results: {missing[name]:,}."
         for name in columns
@@ -52,7 +62,7 @@ def subgroups(found: Sequence[Found], missing: Mapping[str, int]) -> Section:
     if sentences:
         blocks.insert(0, Text(" ".join(sentences)))
     shown = [one for one in titled_pictures([*chosen, *drawn], found) if one.has_groups]
-    return Section("Subgroups", [*blocks, Figures(shown)] if shown else blocks)
+    return [*blocks, Figures(shown)] if shown else blocks
 
 
 def _groups_tables(found: Sequence[Found]) -> list[Block]:

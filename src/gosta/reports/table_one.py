@@ -25,14 +25,14 @@ def table_one(found: Sequence[Found], units: Mapping[str, str]) -> Section:
     """Return Table 1, with units beside the names of columns that have one."""
     blocks: list[Block] = []
     for estimate in (one.estimate for one in found if one.name == TABLE_ONE):
-        tables = _characteristics(estimate)
+        tables = [table for one in estimate.grouped or [estimate] for table in _of_groups(one)]
         blocks += [_with_units(table, units) for table in tables]
         if any(NOT_TOLD in row for table in tables for row in table.rows):
             blocks.append(Text(f"{NOT_TOLD}: too few rows, or too much noise, to tell."))
     return Section("Table 1", blocks)
 
 
-def _characteristics(estimate: Estimate) -> list[Table]:
+def _of_groups(estimate: Estimate) -> list[Table]:
     """Return Table 1: all rows and each group, a few in a table, and how much the groups differ."""
     groups = [group for group in estimate.groups if group.value is not None]
     own = tuple(f"{name} = " for name in (estimate.by or "").split(", ") if name)

@@ -179,8 +179,7 @@ def _values(
 
 def first_values(layout: Layout, totals: Floats) -> Floats:
     """Return the first statistic's value for each of several totals; NaN where there is none."""
-    sketch = layout.sketches[0]
-    strata = max(1, len(layout.strata))
+    sketch, strata = layout.sketches[0], layout.cells[0]
     block = totals[:, : sketch.size * strata].reshape(len(totals), strata, -1).sum(axis=1)
     with np.errstate(all="ignore"):
         return np.array([sketch.result(total).value[0] for total in block])

@@ -106,7 +106,7 @@ def exact_values(
     None stands where there is no value. Curves are read where results are that merge bins with
     fewer rows than `min_cell`.
     """
-    strata = [x, *(x[x[:, -1] == k] for k in range(len(layout.strata)))]
+    strata = list(layout.rows_by_stratum(x))
     return [
         _exact_value(part, layout.rows_of(part, rows), weights, min_cell)
         for part in layout.parts

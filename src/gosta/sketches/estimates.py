@@ -1,4 +1,8 @@
-"""Results from sums as estimates: a value with a bracket, and its strata as groups."""
+"""Results from sums as estimates: a value with a bracket, and its strata as groups.
+
+Strata by one column, or by one combination of columns, are groups beside each other; those by
+others are told apart from them.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +32,24 @@ def estimates_of(
     for _, members in groupby(results, key=lambda result: result.statistic):
         first, *strata = members
         pooled = estimate_of(first, level)._replace(**known)
-        if strata:
-            by = ", ".join(name for name, _ in _pairs(strata[0]))
-            groups = tuple(_group(stratum, level) for stratum in strata)
+        by_columns: dict[str, list[Estimate]] = {}
+        for stratum in strata:
+            by = ", ".join(name for name, _ in _pairs(stratum))
+            by_columns.setdefault(by, []).append(_group(stratum, level))
+        made = []
+        for by, groups in by_columns.items():
             compared = level and of_groups(groups, level, _definition(first).bounds)
-            pooled = pooled._replace(by=by, groups=groups, heterogeneity=compared or None)
-        yield pooled
+            made.append(
+                pooled._replace(by=by, groups=tuple(groups), heterogeneity=compared or None)
+            )
+        yield pooled.with_groupings(made)
 
 
 def differences_of(results: Iterable[StratumResult], level: float | None) -> list[Estimate]:
     """Return the value of each statistic in each stratum less that in the largest one."""
     found = estimates_of(results, level)
-    return [difference for estimate in found for difference in estimate.differences]
+    grouped = [one for estimate in found for one in estimate.grouped]
+    return [difference for one in grouped for difference in one.differences]
 
 
 def estimate_of(result: StratumResult, level: float | None) -> Estimate:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +64,8 @@ class Layout:
     label: str | None = None
     classes: tuple[Any, ...] = ()
     levels: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # columns of the strata, and their values
+    # Columns whose values together name strata: (("sex",), ("ward",)), or (("sex", "ward"),).
+    groups: tuple[tuple[str, ...], ...] = ()
     # Makes the layout of the second round from the totals of this one, which only finds edges.
     next_round: Callable[[Floats], Layout] | None = field(default=None, compare=False, repr=False)
     # The layout whose encoded rows this one takes, if not its own: so rows are encoded once for
@@ -85,10 +88,50 @@ class Layout:
         return tuple(dict.fromkeys(sketch.name for sketch in self.sketches))
 
     @cached_property
+    def _strata(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """Return the strata of each of the groups of columns: ("sex = f", "ward = a") is one."""
+        named = {column: [f"{column} = {one}" for one in values] for column, values in self.levels}
+        return tuple(tuple(product(*(named[one] for one in columns))) for columns in self.groups)
+
+    @cached_property
     def strata(self) -> tuple[str, ...]:
         """Return the names of the strata, such as "sex = f, ward = a"."""
-        names = [[f"{column} = {level}" for level in values] for column, values in self.levels]
-        return tuple(", ".join(name) for name in product(*names)) if names else ()
+        return tuple(", ".join(parts) for strata in self._strata for parts in strata)
+
+    @cached_property
+    def _crossed(self) -> tuple[tuple[str, ...], ...]:
+        """Return the groups of columns that have sums; strata of the others add up some of these.
+
+        Without strata it is one group of no column.
+        """
+        return tuple(
+            one for one in self.groups if not any({*one} < {*other} for other in self.groups)
+        ) or ((),)
+
+    @cached_property
+    def cells(self) -> tuple[int, ...]:
+        """Return how many strata each group of columns with sums has; without strata, one."""
+        return tuple(prod(self._shape(columns)) for columns in self._crossed)
+
+    def _shape(self, columns: Iterable[str]) -> tuple[int, ...]:
+        levels = dict(self.levels)
+        return tuple(len(levels[column]) for column in columns)
+
+    @property
+    def terms(self) -> dict[str, int]:
+        """Return how many sums add up to those of a stratum, by columns such as "sex, ward".
+
+        Those over all rows are of no column.
+        """
+        return {
+            ", ".join(columns): prod(self._shape(self._frame(columns))) // prod(self._shape(columns))
+            for columns in ((), *self.groups)
+        }
+
+    def _frame(self, columns: Collection[str]) -> tuple[str, ...]:
+        """Return the group with sums that has certain columns, and the fewest strata."""
+        having = (one for one in self._crossed if {*columns} <= {*one})
+        return min(having, key=lambda one: prod(self._shape(one)))
 
     @cached_property
     def _offsets(self) -> dict[str, int]:
@@ -98,7 +141,7 @@ class Layout:
         for part in self.parts:
             if part.key not in offsets:
                 offsets[part.key] = end
-                end += part.sketch.size * max(1, len(self.strata))
+                end += part.sketch.size * sum(self.cells)
         return offsets
 
     @cached_property
@@ -125,18 +168,19 @@ class Layout:
     @property
     def size(self) -> int:
         """Return how many numbers the vector has."""
-        return sum(part.sketch.size for part, _, _ in self._blocks) * max(1, len(self.strata))
+        return sum(part.sketch.size for part, _, _ in self._blocks) * sum(self.cells)
 
     @property
     def width(self) -> int:
         """Return how many numbers an encoded row has."""
         if self.rows is not None:
             return self.rows.width
-        return int(self._blocks[-1][2].stop) + bool(self.levels)
+        return int(self._blocks[-1][2].stop) + len(self.levels)
 
     @property
     def features_per_row(self) -> int:
-        return sum(part.sketch.features_per_row for part, _, _ in self._blocks)
+        of_stratum = sum(part.sketch.features_per_row for part, _, _ in self._blocks)
+        return of_stratum * len(self.cells)
 
     @property
     def squared_change(self) -> float:
@@ -189,6 +233,7 @@ class Layout:
             self.label,
             self.classes,
             self.levels,
+            self.groups,
             self.rows and self.rows.fingerprint,
         ]
         return _digest(content)
@@ -198,7 +243,7 @@ class Layout:
         """Return 16 hex digits for each block of sums: of all that they depend on but rows."""
         frame = self.rows or self
         content = (
-            [part.key, part.has_label and [frame.label, frame.classes], self.levels]
+            [part.key, part.has_label and [frame.label, frame.classes], self.levels, self.groups]
             for part, _, _ in self._blocks
         )
         return tuple(_digest(one) for one in content)
@@ -217,24 +262,21 @@ class Layout:
         """Return the numbers of each row that its features depend on: n × width.
 
         Rows in which a column is missing are left out if the data say so; otherwise they are an
-        error. Where sums count missing values, only rows without a stratum are left out, and the
-        numbers that other sums take of an incomplete row are NaN.
+        error. Sums that count missing values do so in the rows in which those are there that the
+        other sums need: so there is one number of rows.
         """
         if self.rows is not None:
             return self.rows.encode(data)
         data = self._with_classes(data)
-        kept, complete, codes = self._complete(data)
-        data.check_row_count(int(complete.sum()))
-        whole = replace(data.take(complete), drop_missing=False)
-        blocks = []
-        for part, _, _ in self._blocks:
-            block = np.full((len(data), part.sketch.width), np.nan)
-            rows = kept if part.sketch.has_missing else complete
-            block[rows] = self._encoded(part, data.take(kept) if rows is kept else whole)
-            blocks.append(block[kept])
-        return np.ascontiguousarray(
-            np.column_stack([*blocks, *([codes[kept]] if self.levels else [])])
-        )
+        kept, codes = self._complete(data)
+        data = data.take(kept)
+        data.check_row_count(len(data))
+        whole = replace(data, drop_missing=False)
+        blocks = [
+            self._encoded(part, data if part.sketch.has_missing else whole)
+            for part, _, _ in self._blocks
+        ]
+        return np.ascontiguousarray(np.column_stack([*blocks, codes[kept]]))
 
     def complete_rows(self, data: Data) -> Booleans:
         """Return which rows `encode` keeps: those with all values that are needed."""
@@ -247,15 +289,14 @@ class Layout:
             data = data.select(label=self.label)
         return replace(data, declared_classes=self.classes) if self.classes else data
 
-    def _complete(self, data: Data) -> tuple[Booleans, Booleans, Floats]:
-        """Return which rows count in some sums, which have all values, and each row's stratum."""
-        codes = np.zeros(len(data))
-        for column, levels in self.levels:
-            codes = codes * len(levels) + data.level_codes(column, levels)
-        has_stratum = ~np.isnan(codes)
+    def _complete(self, data: Data) -> tuple[Booleans, Floats]:
+        """Return which rows have all values that are needed, and places in columns of strata."""
+        codes = np.empty((len(data), len(self.levels)))
+        for k, (column, levels) in enumerate(self.levels):
+            codes[:, k] = data.level_codes(column, levels)
+        kept = ~np.isnan(codes).any(axis=1)
         if data.by is not None:
-            has_stratum &= ~np.isnan(data.site_codes()[0])
-        kept = has_stratum.copy()
+            kept &= ~np.isnan(data.site_codes()[0])
         if self._has_classes:
             kept &= ~np.isnan(data.class_codes()[0])
         names = list(
@@ -268,7 +309,7 @@ class Layout:
         )
         if names:
             kept &= ~np.isnan(data.to_floats(names)).any(axis=1)
-        return (has_stratum if self._has_missing else kept), kept, codes
+        return kept, codes
 
     @staticmethod
     def _encoded(part: Part, data: Data) -> Floats:
@@ -278,8 +319,7 @@ class Layout:
     def rows_of(self, part: Part, x: Floats) -> Floats:
         """Return the numbers of encoded rows that one statistic takes."""
         columns = next(columns for block, _, columns in self._blocks if block.key == part.key)
-        rows = np.ascontiguousarray(x[:, columns])  # as compiled loops need it
-        return rows if part.sketch.has_missing else rows[~np.isnan(rows).any(axis=1)]
+        return np.ascontiguousarray(x[:, columns])  # as compiled loops need it
 
     def sums(self, x: Floats, bits: int = BITS) -> Words:
         """Return the sums of the features of encoded rows, as integers.
@@ -300,10 +340,35 @@ class Layout:
 
     def _features(self, x: Floats) -> Iterator[Features]:
         """Yield the features of encoded rows of each block, at their places in the whole vector."""
-        strata = x[:, -1].astype(np.int64) if self.levels else np.zeros(len(x), dtype=np.int64)
+        strata = self._places(x)
         for part, offset, columns in self._blocks:
-            positions, values = _features_of(part.sketch, x[:, columns])
-            yield Features(positions + (offset + strata * part.sketch.size)[:, None], values)
+            positions, values = part.sketch.features(x[:, columns])
+            for own in strata:
+                yield Features(positions + (offset + own * part.sketch.size)[:, None], values)
+
+    def _codes(self, x: Floats, columns: Sequence[str]) -> Integers:
+        """Return the place of each encoded row among the strata of a group of columns."""
+        codes = np.zeros(len(x), dtype=np.int64)
+        names = [name for name, _ in self.levels]
+        for column, values in zip(columns, self._shape(columns), strict=True):
+            codes = codes * values + x[:, names.index(column) - len(names)].astype(np.int64)
+        return codes
+
+    def _places(self, x: Floats) -> list[Integers]:
+        """Return the place of each encoded row's strata among all that have sums."""
+        starts = np.cumsum([0, *self.cells])
+        return [
+            start + self._codes(x, columns)
+            for start, columns in zip(starts, self._crossed, strict=False)
+        ]
+
+    def rows_by_stratum(self, x: Floats) -> Iterator[Floats]:
+        """Yield encoded rows: all, and those of each stratum."""
+        yield x
+        for columns in self.groups:
+            codes = self._codes(x, columns)
+            for k in range(prod(self._shape(columns))):
+                yield x[codes == k]
 
     def block_features(self, x: Floats) -> Iterator[tuple[str, Integers]]:
         """Yield the fingerprint of each block of sums, and the features of each encoded row in it.
@@ -311,25 +376,37 @@ class Layout:
         These are places in the block, and multiples of 2^-24, side by side. Two rows are the same
         exactly if each adds the same to the block's sums. The place of a feature that is 0 is −1.
         """
-        strata = x[:, -1].astype(np.int64) if self.levels else np.zeros(len(x), dtype=np.int64)
+        strata = self._places(x)
         for name, (part, _, columns) in zip(self.blocks, self._blocks, strict=True):
-            found = np.empty((len(x), 2 * part.sketch.features_per_row), dtype=np.int64)
+            width = (len(strata) + 1) * part.sketch.features_per_row
+            found = np.empty((len(x), width), dtype=np.int64)
             for start in range(0, len(x), ROWS_PER_CHUNK):
                 chunk = slice(start, start + ROWS_PER_CHUNK)
-                positions, values = _features_of(part.sketch, x[chunk, columns])
+                positions, values = part.sketch.features(x[chunk, columns])
                 rounded = np.floor(values * 2.0**BITS + 0.5)
-                places = positions + strata[chunk, None] * part.sketch.size
-                found[chunk] = np.hstack([np.where(rounded > 0, places, -1), rounded])
+                places = [positions + own[chunk, None] * part.sketch.size for own in strata]
+                shown = [np.where(rounded > 0, own, -1) for own in places]
+                found[chunk] = np.hstack([*shown, rounded])
             yield name, found
 
     def _totals(self, totals: Floats) -> Iterator[tuple[Part, str, Floats, int]]:
         """Yield each statistic's totals, overall and by stratum, and how many each is a sum of."""
         for part in self.parts:
-            offset, strata = self._offsets[part.key], max(1, len(self.strata))
-            block = totals[offset : offset + part.sketch.size * strata].reshape(strata, -1)
-            yield part, "", block.sum(axis=0), strata
-            for name, of_stratum in zip(self.strata, block, strict=False):
-                yield part, name, of_stratum, 1
+            offset, size = self._offsets[part.key], part.sketch.size
+            block = totals[offset : offset + size * sum(self.cells)].reshape(-1, size)
+            names = iter(("", *self.strata))
+            for columns in ((), *self.groups):
+                for added in self._added_up(block, columns):
+                    yield part, next(names), added.sum(axis=0), len(added)
+
+    def _added_up(self, block: Floats, columns: tuple[str, ...]) -> Floats:
+        """Return the sums of each stratum of a group of columns: strata × sums to add × size."""
+        frame = self._frame(columns)
+        start = sum(self.cells[: self._crossed.index(frame)])
+        sums = block[start : start + prod(self._shape(frame))]
+        sums = sums.reshape(*self._shape(frame), -1)
+        first = np.moveaxis(sums, [frame.index(one) for one in columns], range(len(columns)))
+        return first.reshape(prod(self._shape(columns)), -1, block.shape[1])
 
     def results(
         self,
@@ -350,16 +427,11 @@ class Layout:
         """
         rounding = 2.0 ** -(bits + 1) + FEATURE_ERROR
         all_totals = list(self._totals(np.asarray(totals, dtype=np.float64)))
-        hidden: set[int] = set()
-        if noise_variance == 0 and min_cell > 0:
-            for first in range(1, len(all_totals), 1 + len(self.strata)):
-                places = range(first, first + len(self.strata))
-                groups = {k: all_totals[k][0].sketch.groups_of(all_totals[k][2]) for k in places}
-                hidden |= hidden_strata(groups, min_cell)
+        hidden = self._hidden(all_totals, min_cell) if noise_variance == 0 else set()
         results = []
         with np.errstate(all="ignore"):
-            for k, (part, stratum, own, terms) in enumerate(all_totals):
-                if k in hidden:
+            for part, stratum, own, terms in all_totals:
+                if stratum in hidden:
                     results.append(no_result(part.title, stratum))
                     continue
                 noise = noise_variance * terms
@@ -376,6 +448,31 @@ class Layout:
                 results.append(result)
         return results
 
+    def _hidden(self, totals: Sequence[tuple[Part, str, Floats, int]], min_cell: int) -> set[str]:
+        """Return the strata to hide of all statistics: a number of rows is shown in all or none."""
+        groups: dict[str, list[Floats]] = {}
+        for part, stratum, own, _ in totals:
+            groups.setdefault(stratum, []).append(part.sketch.groups_of(own))
+        del groups[""]
+        return hidden_strata(
+            {name: np.concatenate(parts) for name, parts in groups.items()},
+            {name: float(parts[0].sum()) for name, parts in groups.items()},
+            self._lines(),
+            min_cell,
+        )
+
+    def _lines(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return strata that together are the rows of another one, or all rows ("")."""
+        lines = []
+        for columns, strata in zip([(), *self.groups], [((),), *self._strata], strict=True):
+            for other, members in zip(self.groups, self._strata, strict=True):
+                if {*columns} < {*other}:
+                    lines += [
+                        (", ".join(whole), tuple(", ".join(m) for m in members if {*whole} <= {*m}))
+                        for whole in strata
+                    ]
+        return lines
+
     def is_plausible(self, totals: Floats, tolerance: float, most_rows: float = MOST_ROWS) -> bool:
         """Return whether these can be totals over `most_rows` rows at most.
 
@@ -385,11 +482,11 @@ class Layout:
         """
         if not np.isfinite(totals).all():
             return False
-        counts: dict[tuple[str, bool], list[tuple[float, int]]] = {}
+        counts: dict[str, list[tuple[float, int]]] = {}
         for part, stratum, t, terms in self._totals(np.asarray(totals, dtype=np.float64)):
             if not part.sketch.is_plausible(t, tolerance * terms):
                 return False
-            alike = counts.setdefault((stratum, part.sketch.has_missing), [])
+            alike = counts.setdefault(stratum, [])
             alike.append((part.sketch.count(t), part.sketch.size * terms))
         for counted in counts.values():
             rows, terms_of = np.array(counted).T
@@ -447,24 +544,13 @@ class Layout:
                 f"{name} {axis.bins}" for name, axis in axes.items() if axis.bins > 1
             ),
             "strata": "; ".join(
-                f"{column}: {', '.join(map(str, levels))}" for column, levels in final.levels
+                [f"{column}: {', '.join(map(str, levels))}" for column, levels in final.levels]
+                + [f"each of {', '.join(map('+'.join, final.groups))}"] * (len(final.groups) > 1)
             ),
             "numbers": f"{self.numbers}; a row adds to {per_row} of them",
             "layout": self.fingerprint,
         }
         return {name: text for name, text in lines.items() if text}
-
-
-def _features_of(sketch: Sketch, x: Floats) -> Features:
-    """Return the features of encoded rows; of incomplete rows, none."""
-    missing = np.isnan(x).any(axis=1)
-    if sketch.has_missing or not missing.any():
-        return sketch.features(x)
-    shape = len(x), sketch.features_per_row
-    positions, values = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    if not missing.all():
-        positions[~missing], values[~missing] = sketch.features(x[~missing])
-    return Features(positions, values)
 
 
 def _digest(content: object) -> str:

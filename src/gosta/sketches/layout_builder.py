@@ -45,6 +45,8 @@ class BinSettings(Protocol):
     def find_edges(self) -> bool: ...
     @property
     def strata(self) -> Mapping[str, tuple[str | int | float, ...]]: ...
+    @property
+    def groups(self) -> tuple[str, ...]: ...
 
 
 class Bins(NamedTuple):
@@ -55,6 +57,7 @@ class Bins(NamedTuple):
     edges: Mapping[str, tuple[float, ...]] = {}
     find_edges: bool = False
     strata: Mapping[str, tuple[str | int | float, ...]] = {}
+    groups: tuple[str, ...] = ()
 
 
 class _Request(NamedTuple):
@@ -136,7 +139,7 @@ def make_layout(
             )
     if not classes and data is not None and any(request.has_label for request in requests):
         classes = data.class_codes()[1]
-    frame = Layout((), label, tuple(classes), _levels(settings, data))
+    frame = Layout((), label, tuple(classes), _levels(settings, data), _groups(settings))
     # Also where edges are found, whose layout has the same size.
     final = _check(_final(requests, settings, frame, {}), settings)
     edge_parts = _axes_to_find(requests, settings, final) if settings.find_edges else {}
@@ -301,6 +304,13 @@ def _levels(settings: BinSettings, data: Data | None) -> tuple[tuple[str, tuple[
             )
         columns.append((column, levels))
     return tuple(columns)
+
+
+def _groups(settings: BinSettings) -> tuple[tuple[str, ...], ...]:
+    """Return the columns whose values together name strata: all, unless groups are named."""
+    if not settings.strata:
+        return ()
+    return tuple(tuple(one.split("+")) for one in settings.groups) or (tuple(settings.strata),)
 
 
 def _axis(

@@ -8,6 +8,7 @@ bracket is widened by the noise's standard error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -254,22 +255,46 @@ def _noisy_result(sketch: Sketch, totals: Floats, rounding: float) -> tuple[Resu
     return sketch.finished(made, ends[3]), ends[3]
 
 
-def hidden_strata(groups: dict[int, Floats], min_cell: int) -> set[int]:
+def hidden_strata(
+    groups: Mapping[str, Floats],
+    rows: Mapping[str, float],
+    lines: Sequence[tuple[str, Sequence[str]]],
+    min_cell: int,
+) -> set[str]:
     """Return the strata to hide: small ones, and more of them, the smallest first.
 
-    `groups` has the rows of each stratum's groups. What is hidden follows by subtraction from the
-    result over all rows: so it is never one stratum, nor few rows.
+    `groups` has the rows of each stratum's groups, such as classes, `lines` strata that together
+    are the rows of another one or all rows (""). What is hidden follows by subtraction from what
+    is shown: so in a line it is never one stratum, nor few rows.
     """
-    rows = {k: float(group.sum()) for k, group in groups.items()}
-    ordered = sorted((k for k in groups if rows[k] > 0), key=rows.__getitem__)
-    hidden = [k for k in ordered if has_small(groups[k], min_cell)]
-    for k in ordered:
-        if not hidden or k in hidden:
-            continue
-        together = np.sum([groups[h] for h in hidden], axis=0)
-        if len(hidden) == 1 or has_small(together, min_cell):
-            hidden.append(k)
-    return set(hidden)
+    hidden = {name for name, group in groups.items() if has_small(group, min_cell)}
+    while True:
+        more = {_next_to_hide(groups, rows, hidden, line, min_cell) for line in lines} - {None}
+        if not more:
+            return hidden
+        hidden |= {name for name in more if name is not None}
+
+
+def _next_to_hide(
+    groups: Mapping[str, Floats],
+    rows: Mapping[str, float],
+    hidden: set[str],
+    line: tuple[str, Sequence[str]],
+    min_cell: int,
+) -> str | None:
+    """Return the stratum to hide next so that nothing hidden follows from a line; None: none."""
+    whole, members = line
+    parts = [name for name in members if rows[name] > 0]
+    own = [name for name in parts if name in hidden]
+    if whole in hidden:
+        is_safe = bool(own)
+    else:
+        together = np.sum([groups[name] for name in own], axis=0) if own else np.zeros(1)
+        is_safe = len(own) != 1 and not has_small(together, min_cell)
+    shown = sorted((name for name in parts if name not in hidden), key=rows.__getitem__)
+    if is_safe or not (shown or whole):
+        return None
+    return shown[0] if shown else whole if whole not in hidden else None
 
 
 def has_small(groups: Floats, min_cell: int) -> bool:

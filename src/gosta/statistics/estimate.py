@@ -71,6 +71,8 @@ class Estimate(NamedTuple):
     by: str | None = None  # the column of groups of rows
     groups: tuple[Estimate, ...] = ()  # the estimates of these groups
     heterogeneity: Heterogeneity | None = None  # how much the groups differ beyond chance
+    # By several columns, each alone: the same estimate with the groups by one of them.
+    groupings: tuple[Estimate, ...] = ()
     at: Any = None  # of a curve: places of its values on the horizontal axis
     axes: tuple[str, str] | None = None  # of a curve: names of its horizontal and vertical axis
     degrees: Any = inf  # of freedom of the standard errors, by which p-values are found
@@ -160,6 +162,15 @@ class Estimate(NamedTuple):
         """The value of each group less that of the largest one; empty where no errors are known."""
         return differences(self.groups)
 
+    def with_groupings(self, grouped: Sequence[Estimate]) -> Estimate:
+        """Return the estimate with the groups of others, each by one column."""
+        return grouped[0] if len(grouped) == 1 else self._replace(groupings=tuple(grouped))
+
+    @property
+    def grouped(self) -> tuple[Estimate, ...]:
+        """The estimate with its groups, once for each column that they are by."""
+        return self.groupings or ((self,) if self.by is not None else ())
+
     @property
     def mean_of_groups(self) -> Any:
         """The mean of the groups' own values, each counting once; None: there is none."""
@@ -187,16 +198,9 @@ class Estimate(NamedTuple):
         if self.weights is not None:
             record["weights"] = self.weights
         if self.by is not None:
-            compared = self.heterogeneity
-            record |= {
-                "by": self.by,
-                "groups": [group._numbers() for group in self.groups],
-                "differences": [difference._numbers() for difference in self.differences],
-                "mean_of_groups": self.mean_of_groups,
-                "groups_in_mean": len(self.group_values),
-                "heterogeneity": None if compared is None else compared._asdict(),
-                "heterogeneity_reason": NO_HETEROGENEITY if compared is None else "",
-            }
+            record |= self._groups()
+        if self.groupings:
+            record["groupings"] = [one._groups() for one in self.groupings]
         return record
 
     def plot(self, ax: Any = None) -> Any:
@@ -207,6 +211,19 @@ class Estimate(NamedTuple):
         ax = plots.shown_figure(*pictures.CURVE_SIZE).add_subplot() if ax is None else ax
         pictures.draw_one(self, ax)
         return ax
+
+    def _groups(self) -> dict[str, Any]:
+        """Return the groups and how they differ as plain values."""
+        compared = self.heterogeneity
+        return {
+            "by": self.by,
+            "groups": [group._numbers() for group in self.groups],
+            "differences": [difference._numbers() for difference in self.differences],
+            "mean_of_groups": self.mean_of_groups,
+            "groups_in_mean": len(self.group_values),
+            "heterogeneity": None if compared is None else compared._asdict(),
+            "heterogeneity_reason": NO_HETEROGENEITY if compared is None else "",
+        }
 
     def _numbers(self) -> dict[str, Any]:
         """Return the value and its interval as plain values."""
@@ -255,10 +272,10 @@ class Estimate(NamedTuple):
         if "bracket" in known:
             low, high = (np.array(end, dtype=np.float64) for end in known["bracket"])
             known["bracket"] = (low, high) if low.ndim else (float(low), float(high))
-        known["groups"] = tuple(cls.from_dict(group) for group in record.get("groups", ()))
-        compared = record.get("heterogeneity")
-        known["heterogeneity"] = None if compared is None else Heterogeneity(**compared)
-        return cls(**{"value": None, **known})
+        known |= {"value": known.get("value"), **_groups_of(record)}
+        own = [_groups_of(one) | {"by": one["by"]} for one in record.get("groupings", ())]
+        known["groupings"] = tuple(cls(**{**known, **one, "groupings": ()}) for one in own)
+        return cls(**known)
 
     @property
     def _reason_and_remedy(self) -> str:
@@ -353,6 +370,15 @@ class Estimate(NamedTuple):
         if isinstance(value, list) and is_long:
             lines += [f"  row {k}: {numbers.number(each)}" for k, each in enumerate(value, 1)]
         return "\n".join([*lines, *warning_lines([self])])
+
+
+def _groups_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the groups of plain values, and how they differ."""
+    compared = record.get("heterogeneity")
+    return {
+        "groups": tuple(Estimate.from_dict(group) for group in record.get("groups", ())),
+        "heterogeneity": None if compared is None else Heterogeneity(**compared),
+    }
 
 
 def p_text(estimate: Estimate) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -17,7 +17,7 @@ from gosta.datasets.columns import match_key
 from gosta.datasets.dictionary import Column, check_dictionary
 from gosta.errors import InputError, unknown
 from gosta.measures import MEASURES
-from gosta.private.settings import PrivateSettings, check_settings
+from gosta.private.settings import PrivateSettings, check_groups, check_settings
 from gosta.runtime.settings_file import Key, check_numbers, comments, read_settings, to_toml
 from gosta.sketches import SKETCHES
 from gosta.sketches.layout import Layout
@@ -55,7 +55,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         str | None, Key("column that holds 1 if the event was observed then, or 0 if not")
     ] = None
     groups: Annotated[
-        tuple[str, ...], Key("columns of classes; there are results for each combination of them")
+        tuple[str, ...],
+        Key("columns of classes, each alone; sex+ward is one group for each combination"),
     ] = ()
     table: Annotated[
         tuple[str, ...], Key("columns that Table 1 describes; without it, all in the dictionary")
@@ -141,7 +142,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def roles(self) -> tuple[str, ...]:
         """Return the columns that play a role, of which every row needs a value."""
         asked = self.study
-        named = [asked.label, *asked.scores, asked.time, asked.event, *asked.groups]
+        named = [asked.label, *asked.scores, asked.time, asked.event, *self.group_columns]
         return tuple(dict.fromkeys(name for name in named if name))
 
     @property
@@ -150,10 +151,19 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         return () if self.study.label is None else self.columns[self.study.label].classes
 
     @property
-    def group_names(self) -> tuple[str, ...]:
-        """Return the names of all groups: the values of their columns, such as "f, a"."""
-        levels = [map(str, self.columns[name].classes) for name in self.study.groups]
-        return tuple(", ".join(parts) for parts in product(*levels)) if levels else ()
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Return the columns of each grouping: one, or several whose values are combined."""
+        return tuple(tuple(one.split("+")) for one in self.study.groups)
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Return the columns by which rows are grouped."""
+        return columns_of(self.study.groups)
+
+    def group_names(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of all groups by some columns: their values, such as "f, a"."""
+        levels = [map(str, self.columns[name].classes) for name in columns]
+        return tuple(", ".join(parts) for parts in product(*levels))
 
     def options_of(self, statistic: str, by_sums: bool = False) -> dict[str, Any]:
         """Return the options of a statistic that the study sets."""
@@ -205,8 +215,12 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             for name, column in self.columns.items()
             if name in read and column.range is not None and name != self.study.event
         }
-        strata = {name: self.columns[name].classes for name in self.study.groups}
-        return replace(self.privacy, ranges={**ranges, **self.privacy.ranges}, strata=strata)
+        return replace(
+            self.privacy,
+            ranges={**ranges, **self.privacy.ranges},
+            strata={name: self.columns[name].classes for name in self.group_columns},
+            groups=self.study.groups,
+        )
 
     @property
     def statistics(self) -> str:
@@ -240,6 +254,15 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             where = rf"gosta study init --bins \1, or bins = \1 under [privacy] of {STUDY_FILE}"
             remedy = re.sub(r"--bins (\d+)", where, error.remedy)
             raise TooManySumsError(error.reason, remedy=remedy) from None
+
+
+def columns_of(groups: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of groups such as "sex+ward", each once.
+
+    >>> columns_of(["sex", "sex+ward"])
+    ('sex', 'ward')
+    """
+    return tuple(dict.fromkeys(name for one in groups for name in one.split("+")))
 
 
 def read_study(place: Path) -> Study:
@@ -297,12 +320,13 @@ def check_study(study: Study) -> None:
     for key in ("label", "time", "event"):
         if getattr(asked, key) == "":
             raise InputError(f"study.{key} = '' must name a column; leave it out if there is none")
-    for key in ("scores", "groups", "table"):
+    check_groups(asked.groups, study.columns, "study.groups", "the dictionary")
+    for key in ("scores", "table"):
         names = getattr(asked, key)
         if len(set(names)) < len(names):
             raise InputError(f"study.{key} = {', '.join(names)}: give each column once")
     _check_columns(study)
-    for name in filter(None, (asked.label, *asked.groups)):
+    for name in filter(None, (asked.label, *study.group_columns)):
         _check_class(name, study.columns[name], "two classes" if name == asked.label else "")
     if asked.event is not None:
         _check_event(asked.event, study.columns[asked.event])
@@ -317,8 +341,9 @@ def check_study(study: Study) -> None:
         if not any(item.question == question for item in study.items):
             raise InputError(f"study.questions: {question} needs {NEEDS[question]}")
     _check_times(study)
-    if study.privacy.strata:
-        raise InputError("privacy.strata is set by study.groups: remove it")
+    for key in ("strata", "groups"):
+        if getattr(study.privacy, key):
+            raise InputError(f"privacy.{key} is set by study.groups: remove it")
     check_settings(study.private, "privacy.")
 
 

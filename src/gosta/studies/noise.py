@@ -77,7 +77,7 @@ def effect_of_noise(study: Study) -> Effect | None:
     items = [item for name in TELLING for item in study.summed if item.statistic == name]
     item = (items or study.summed)[0]
     error = errors[item.title] / math.sqrt(3)
-    groups = max(1, len(layout.final.strata))
+    groups = layout.final.terms[""]
     return Effect(item.statistic, deviation, error / MOST_ERROR, error / GOOD_ERROR, groups)
 
 

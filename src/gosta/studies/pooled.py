@@ -13,7 +13,7 @@ from gosta.datasets.columns import concatenate
 from gosta.datasets.data import Data
 from gosta.datasets.row_names import below
 from gosta.errors import DataError, GostaError
-from gosta.runtime.arrays import Booleans, Floats
+from gosta.runtime.arrays import Booleans
 from gosta.statistics.encode import check_times
 from gosta.statistics.estimate import Estimate
 from gosta.studies.definition import Item, Study
@@ -28,16 +28,15 @@ def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
     kept = complete_rows(study, data)
     if not kept.any():
         raise DataError(f"{data.name} has no row with a value in all of {', '.join(study.roles)}")
-    codes = group_codes(study, data)
+    whole = data.take(kept)
     beyond = beyond_ranges(study, data)
+    groups = {", ".join(names): _groups(study, whole, names) for names in study.groups}
     found = [
-        (item, _warned(_estimate(study, item, data, kept, codes), item, beyond))
-        for item in study.items
+        (item, _warned(_estimate(study, item, whole, groups), item, beyond)) for item in study.items
     ]
     how = {"mode": "one place", "data": [part.name for part in parts], "sites": len(parts)}
     how |= {"rows_read": [len(part) for part in parts], "missing": _missing(study, data)}
-    rows = int(kept.sum())
-    return record(study, found, how, rows, len(data) - rows)
+    return record(study, found, how, len(whole), len(data) - len(whole))
 
 
 def pooled_rows(study: Study, parts: Sequence[Data]) -> Data:
@@ -57,9 +56,10 @@ def pooled_rows(study: Study, parts: Sequence[Data]) -> Data:
 
 
 def complete_rows(study: Study, data: Data) -> Booleans:
-    """Return which rows have a value in all columns that play a role."""
+    """Return which rows have a value in all columns that play a role in an answer."""
     kept = np.ones(len(data), dtype=np.bool_)
-    for name in study.roles:
+    has_roles = {*study.study.questions} != {TABLE_ONE}
+    for name in study.roles if has_roles else study.group_columns:
         codes = _codes(study, data, name)
         if name == study.study.time:
             check_times(data, codes, name)
@@ -96,13 +96,14 @@ def beyond_ranges(study: Study, data: Data) -> dict[str, str]:
     return found
 
 
-def group_codes(study: Study, data: Data) -> Floats:
-    """Return each row's position in the study's group names; NaN where a value is missing."""
-    codes = np.zeros(len(data))
-    for name in study.study.groups:
+def _groups(study: Study, data: Data, columns: Sequence[str]) -> Any:
+    """Return the name of each row's group; None if there are fewer than two rows in a group."""
+    codes = np.zeros(len(data), dtype=np.int64)
+    for name in columns:
         classes = study.columns[name].classes
-        codes = codes * len(classes) + data.level_codes(name, classes)
-    return codes
+        codes = codes * len(classes) + data.level_codes(name, classes).astype(np.int64)
+    names = np.array(study.group_names(columns))[codes]
+    return None if 2 * len({*names}) > len(names) else names
 
 
 def _warned(estimate: Estimate, item: Item, beyond: Mapping[str, str]) -> Estimate:
@@ -111,21 +112,19 @@ def _warned(estimate: Estimate, item: Item, beyond: Mapping[str, str]) -> Estima
     return estimate._replace(warnings=(*estimate.warnings, *more))
 
 
-def _estimate(study: Study, item: Item, data: Data, kept: Booleans, codes: Floats) -> Estimate:
+def _estimate(study: Study, item: Item, data: Data, groups: Mapping[str, Any]) -> Estimate:
     """Return a statistic of a study over all rows and by group; without a value, the reason."""
-    rows = kept if item.question != TABLE_ONE else ~np.isnan(codes)  # as private sums count them
-    names = np.array(study.group_names)
-    by = names[codes[rows].astype(np.int64)] if study.study.groups else None
-    if by is not None and 2 * len({*by}) > len(by):
-        by = None  # fewer than two rows in a group tell nothing of it
     try:
-        (estimate,) = compute(
-            data.take(rows),
-            [item.title],
-            by=by,
-            interval=study.study.confidence_level,
-            options=study.options_of(item.statistic),
-        )
+        found = [
+            compute(
+                data,
+                [item.title],
+                by=names,
+                interval=study.study.confidence_level,
+                options=study.options_of(item.statistic),
+            )[0]
+            for names in groups.values() or [None]
+        ]
     except GostaError as error:
         return Estimate(
             None,
@@ -135,4 +134,6 @@ def _estimate(study: Study, item: Item, data: Data, kept: Booleans, codes: Float
             reason=error.reason,
             remedy=error.remedy,
         )
-    return estimate if by is None else estimate._replace(by=", ".join(study.study.groups))
+    named = zip(groups, found, strict=False)
+    known = [one._replace(by=by) for by, one in named if one.by is not None]
+    return found[0]._replace(by=None, groups=(), heterogeneity=None).with_groupings(known)

@@ -18,7 +18,7 @@ from gosta.private.settings import PrivateSettings
 from gosta.runtime.arrays import Floats
 from gosta.sketches.layout_builder import TooManySumsError
 from gosta.statistics.assumptions import likely_positive
-from gosta.studies.definition import Asked, Study, check_study
+from gosta.studies.definition import Asked, Study, check_study, columns_of
 from gosta.studies.questions import OF_RISKS, QUESTIONS
 
 MOST_CLASSES = 12  # of a column that is described by classes
@@ -51,9 +51,14 @@ class Answers:
     bins: int | None = None  # of each column; None: the most that fit
 
     @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Return the columns by which rows are grouped."""
+        return columns_of(self.groups)
+
+    @property
     def named(self) -> tuple[str, ...]:
         """Return the columns that play a role, and those whose range or classes are given."""
-        roles = [self.label, *self.scores, self.time, self.event, *self.groups]
+        roles = [self.label, *self.scores, self.time, self.event, *self.group_columns]
         others = [*self.ranges, *self.classes]
         return tuple(dict.fromkeys(name for name in [*roles, *others] if name))
 
@@ -96,8 +101,9 @@ def fewer_bins(study: Study) -> str:
     bins, privacy = (BINS if study.privacy.epsilon is None else BINS_WITH_NOISE), study.privacy
     if privacy.bins is None or privacy.bins >= bins[0]:
         return ""
-    groups = ", ".join(study.study.groups)
-    why = f"in each of the {len(study.group_names)} groups of {groups}" if groups else "for all"
+    names = [name for columns in study.groups for name in study.group_names(columns)]
+    groups = f"in each of the {len(names)} groups of {', '.join(study.study.groups)}"
+    why = groups if names else "for all"
     return (
         f"{privacy.bins} bins of each column in place of {bins[0]}, as the sums {why} must fit "
         "into one release; with fewer groups or scores there are more, and brackets are narrower"
@@ -131,7 +137,7 @@ def _declared(name: str, answers: Answers) -> Column:
         return Column("class", classes=answers.classes[name])
     if name in (answers.label, answers.event):
         return Column("class", classes=PLAIN_CLASSES if name == answers.label else (0, 1))
-    if name in answers.groups:
+    if name in answers.group_columns:
         raise InputError(
             f"the classes of {name} are missing: give --classes {name}=A,B, or a file (--data)"
         )
@@ -145,7 +151,7 @@ def _described(name: str, answers: Answers, data: Data) -> Column:
         return Column("class", classes=answers.classes[name])
     if name == answers.event and data.columns[name].dtype.kind in "biuf":
         return Column("class", classes=(0, 1))
-    if name in (answers.label, answers.event) or name in answers.groups:
+    if name in (answers.label, answers.event) or name in answers.group_columns:
         table = data.select(label=name)
         classes = table.class_codes()[1]
         if len(classes) > MOST_CLASSES:

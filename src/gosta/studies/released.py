@@ -13,7 +13,6 @@ from gosta.sketches.results import StratumResult
 from gosta.statistics.estimate import Estimate
 from gosta.studies.definition import Item, Study
 from gosta.studies.noise import count_errors
-from gosta.studies.questions import TABLE_ONE
 from gosta.studies.results import record
 from gosta.views import numbers
 from gosta.views.numbers import about
@@ -32,7 +31,7 @@ def collect(study: Study, results: Sequence[StratumResult], how: dict[str, Any])
         raise InputError(f"the network does not compute {title} of the study", remedy=WAY_OUT)
     clipped = {one.statistic: one.clipped for one in results if not one.stratum}
     inside = {title: _inside_bins(results, title) for title in asked}
-    errors = _count_errors(study, how)
+    errors, terms = _count_errors(study, how), study.layout().terms
     found = []
     for title, item in asked.items():
         estimate, own = estimates[title], study.options_of(item.statistic, True)
@@ -42,17 +41,14 @@ def collect(study: Study, results: Sequence[StratumResult], how: dict[str, Any])
             *_warnings(clipped[title], errors.get(title, 0.0)),
         )
         estimate = estimate._replace(columns=item.columns, options=own, warnings=warnings)
-        estimate = _with_rows(estimate, errors[title]) if errors else estimate
+        estimate = _with_rows(estimate, errors[title], terms) if errors else estimate
         found.append((item, estimate))
     how = {"mode": "private sums", "data": [], **how}
     if errors:
-        rows, error = _rows_with_noise(asked, estimates, errors)
+        rows, error = _rows_with_noise(estimates, errors, terms)
         return record(study, found, {**how, "rows_error": error}, rows, None)
     rows = max((estimate.n for estimate in estimates.values()), default=0)
-    complete = [estimates[title].n for title, item in asked.items() if item.question != TABLE_ONE]
-    has_both = bool(complete) and len(complete) < len(asked)
-    incomplete = max(rows - max(complete), 0) if has_both else None
-    return record(study, found, how, max(complete, default=rows), incomplete)
+    return record(study, found, how, rows, None)
 
 
 def _count_errors(study: Study, how: Mapping[str, Any]) -> dict[str, float]:
@@ -62,21 +58,24 @@ def _count_errors(study: Study, how: Mapping[str, Any]) -> dict[str, float]:
     return count_errors(study, len(how.get("participants") or ()) or MIN_SITES)
 
 
-def _with_rows(estimate: Estimate, error: float) -> Estimate:
+def _with_rows(estimate: Estimate, error: float, terms: Mapping[str, int]) -> Estimate:
     """Return an estimate with numbers of rows to the digits that noise leaves."""
-    of_all = error * math.sqrt(max(1, len(estimate.groups)))
-    groups = tuple(group._replace(n=about(group.n, error)) for group in estimate.groups)
-    return estimate._replace(n=about(estimate.n, of_all), groups=groups)
+    whole = estimate._replace(n=about(estimate.n, error * math.sqrt(terms[""])))
+    grouped = []
+    for one in estimate.grouped:
+        own = error * math.sqrt(terms[one.by or ""])
+        groups = tuple(group._replace(n=about(group.n, own)) for group in one.groups)
+        grouped.append(whole._replace(by=one.by, groups=groups, heterogeneity=one.heterogeneity))
+    return whole.with_groupings(grouped)
 
 
 def _rows_with_noise(
-    asked: Mapping[str, Item], estimates: Mapping[str, Estimate], errors: Mapping[str, float]
+    estimates: Mapping[str, Estimate], errors: Mapping[str, float], terms: Mapping[str, int]
 ) -> tuple[int, float]:
     """Return about how many rows there are, by the count with the least noise, and its error."""
-    counted = [title for title in asked if estimates[title].n > 0] or list(asked)
-    complete = [title for title in counted if asked[title].question != TABLE_ONE] or counted
-    title = min(complete, key=lambda one: errors[one])
-    error = errors[title] * math.sqrt(max(1, len(estimates[title].groups)))
+    counted = [title for title, estimate in estimates.items() if estimate.n > 0] or list(estimates)
+    title = min(counted, key=lambda one: errors[one])
+    error = errors[title] * math.sqrt(terms[""])
     return about(estimates[title].n, error), error
 
 

@@ -40,6 +40,14 @@ class _Values(msgspec.Struct):
     group: str | None = None
 
 
+class _Grouping(msgspec.Struct):
+    """What a record of the groups by one of several columns has."""
+
+    by: str
+    groups: tuple[_Values, ...] = ()
+    heterogeneity: dict[str, Any] | None = None
+
+
 class _Record(_Values, kw_only=True):
     """What a record of an estimate has besides."""
 
@@ -51,6 +59,7 @@ class _Record(_Values, kw_only=True):
     by: str | None = None
     groups: tuple[_Values, ...] = ()
     heterogeneity: dict[str, Any] | None = None
+    groupings: tuple[_Grouping, ...] = ()
 
 
 class _How(msgspec.Struct):
@@ -106,14 +115,16 @@ def record(
 
 def _differences(item: Item, table: Estimate) -> dict[str, Any]:
     """Return how much the other groups of Table 1 differ from the first, standardised."""
-    if item.question != TABLE_ONE or not any(group.value is not None for group in table.groups):
+    if item.question != TABLE_ONE:
         return {}
     found = []
-    first, *others = (group for group in table.groups if group.value is not None)
-    for other in others:
-        differences = standardised_differences(table.labels, first.value, other.value)
-        found.append({"groups": [first.group, other.group], "differences": differences})
-    return {"standardised_differences": found}
+    for one in table.grouped:
+        known = [group for group in one.groups if group.value is not None]
+        for other in known[1:]:
+            between = [known[0].group, other.group]
+            differences = standardised_differences(table.labels, known[0].value, other.value)
+            found.append({"by": one.by, "groups": between, "differences": differences})
+    return {"standardised_differences": found} if found else {}
 
 
 def write(folder: Path, results: Mapping[str, Any]) -> Path:
