@@ -51,7 +51,7 @@ def test_columns_of_strata_can_be_alone_and_combined(
     groups: tuple[str, ...], sums: int, strata: int
 ) -> None:
     data = table()
-    levels = {"sex": ("f", "m"), "ward": (1, 2, 3)}
+    levels: dict[str, tuple[Any, ...]] = {"sex": ("f", "m"), "ward": (1, 2, 3)}
     settings = PrivateSettings(bins=16, ranges={"": (0, 1)}, strata=levels, groups=groups)
     layout = make_layout("auc", settings, **RISK)
     x = layout.encode(data)
@@ -95,7 +95,7 @@ def test_columns_of_strata_can_be_alone_and_combined(
     ],
 )
 def test_groups_that_are_refused(groups: tuple[str, ...], message: str) -> None:
-    levels = {"sex": ("f", "m"), "ward": (1, 2, 3)}
+    levels: dict[str, tuple[Any, ...]] = {"sex": ("f", "m"), "ward": (1, 2, 3)}
     with pytest.raises(InputError, match=message):
         check_settings(PrivateSettings(strata=levels, groups=groups))
 

@@ -45,7 +45,9 @@ class Questions:
     ] = None
     time: Annotated[str | None, "Column of times to an event."] = None
     event: Annotated[str | None, "Column of 1 for an event at that time, or 0."] = None
-    group: Annotated[list[str] | None, "Columns of groups, each alone: sex,ward; combined: sex+ward."] = None
+    group: Annotated[
+        list[str] | None, "Columns of groups, each alone: sex,ward; combined: sex+ward."
+    ] = None
     threshold: Annotated[list[str] | None, "Thresholds of risk that decide: 0.1,0.2."] = None
     times: Annotated[list[str] | None, "Times at which survival is told: 1,3,5."] = None
     horizon: Annotated[float | None, "Time before which the scores predict an event."] = None

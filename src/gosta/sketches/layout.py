@@ -124,7 +124,8 @@ class Layout:
         Those over all rows are of no column.
         """
         return {
-            ", ".join(columns): prod(self._shape(self._frame(columns))) // prod(self._shape(columns))
+            ", ".join(columns): prod(self._shape(self._frame(columns)))
+            // prod(self._shape(columns))
             for columns in ((), *self.groups)
         }
 
@@ -294,7 +295,7 @@ class Layout:
         codes = np.empty((len(data), len(self.levels)))
         for k, (column, levels) in enumerate(self.levels):
             codes[:, k] = data.level_codes(column, levels)
-        kept = ~np.isnan(codes).any(axis=1)
+        kept = np.asarray(~np.isnan(codes).any(axis=1))
         if data.by is not None:
             kept &= ~np.isnan(data.site_codes()[0])
         if self._has_classes:

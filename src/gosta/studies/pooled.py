@@ -13,7 +13,7 @@ from gosta.datasets.columns import concatenate
 from gosta.datasets.data import Data
 from gosta.datasets.row_names import below
 from gosta.errors import DataError, GostaError
-from gosta.runtime.arrays import Booleans
+from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics.encode import check_times
 from gosta.statistics.estimate import Estimate
 from gosta.studies.definition import Item, Study

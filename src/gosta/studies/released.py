@@ -11,7 +11,7 @@ from gosta.net.config import MIN_SITES
 from gosta.sketches.estimates import estimates_of
 from gosta.sketches.results import StratumResult
 from gosta.statistics.estimate import Estimate
-from gosta.studies.definition import Item, Study
+from gosta.studies.definition import Study
 from gosta.studies.noise import count_errors
 from gosta.studies.results import record
 from gosta.views import numbers
