@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gosta import datasets as datasets
     from gosta import graphs as graphs
+    from gosta import models as models
     from gosta import net as net
     from gosta import private as private
     from gosta import protocols as protocols
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from gosta.experiments.sweep import SweepResult as SweepResult
     from gosta.experiments.sweep import sweep as sweep
     from gosta.graphs.graph import Graph as Graph
+    from gosta.models.fit import Fit as Fit
+    from gosta.models.fitting import fit as fit
     from gosta.protocols.protocol import Protocol as Protocol
     from gosta.significance.definition import HypothesisTest as HypothesisTest
     from gosta.significance.test import test as test
@@ -47,11 +50,13 @@ _ERRORS = (
     "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError "
     "UnsupportedError"
 )
-_MODULES = ("datasets", "engines", "graphs", "net", "private", "protocols", "statistics", "theory")
+_MODULES = ("datasets", "engines", "graphs", "models", "net", "private", "protocols")
+_MODULES += ("statistics", "theory")
 # The module that defines each other public name.
 _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Data": "datasets.data",
     "Estimate": "statistics.estimate",
+    "Fit": "models.fit",
     "Graph": "graphs.graph",
     "HypothesisTest": "significance.definition",
     "Interrupted": "simulation.runner",
@@ -60,6 +65,7 @@ _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "SweepResult": "experiments.sweep",
     "Trace": "simulation.trace",
     "exact": "analysis.exact",
+    "fit": "models.fitting",
     "resume": "simulation.simulate",
     "simulate": "simulation.simulate",
     "statistic": "statistics.definition",

@@ -34,6 +34,11 @@ gosta test patients.csv --statistic auc --score risk --label died --by sex
 gosta test patients.csv --statistic mann-whitney --score risk --label died --alternative greater
 gosta test patients.csv --statistic log-rank --columns time,event --label treatment
 gosta test table.csv --statistic distance-correlation --columns a,b --permutations 9999 --seed 1
+gosta fit patients.csv --outcome died --columns age,sex,stage
+gosta fit patients.csv --model cox --time days --event died --columns age,sex --strata hospital
+gosta fit patients.csv --model linear --formula 'score ~ age * sex' --robust
+gosta fit patients.csv --formula 'died ~ bs(age, df=4) + stage' --levels stage=II,I,III
+gosta fit patients.csv --outcome died --penalty 1 --plot forest.pdf
 gosta statistics --for patients.csv
 gosta statistics --for patients.xlsx --label died --json
 gosta graph watts-strogatz --n 1599

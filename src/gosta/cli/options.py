@@ -183,16 +183,7 @@ class Rows:
 
     def load(self, data: str | Sequence[str], seed: int | None = None) -> Data:
         """Load data by name, file or several files."""
-        from gosta.datasets import load
-
-        source = (
-            data
-            if isinstance(data, str)
-            else data[0]
-            if len(data) == 1
-            else [Path(file) for file in data]
-        )
-        return load(source, n=self.n, seed=seed, path=self.path, **self.reading())
+        return load_files(data, n=self.n, seed=seed, path=self.path, **self.reading())
 
     def reading(self) -> dict[str, Any]:
         """Return how a file is to be read, where that is not the default."""
@@ -403,6 +394,14 @@ class Cluster:
     engine: Annotated[str, "compiled, or gpu; what the engine cannot simulate is compiled."] = (
         "compiled"
     )
+
+
+def load_files(data: str | Sequence[str], **reading: Any) -> Data:
+    """Load data by name, file or several files."""
+    from gosta.datasets import load
+
+    names = [data] if isinstance(data, str) else data
+    return load(names[0] if len(names) == 1 else [Path(file) for file in names], **reading)
 
 
 def check_writable(name: str, file: Path) -> None:

@@ -513,6 +513,11 @@ class Data:
         declared_codes[present] = positions[codes[present].astype(np.int64)]
         return declared_codes
 
+    def levels_of(self, column: str) -> list[Any]:
+        """Return the different values of a column, in order; of no and yes, yes is the last."""
+        codes, values = self._positions("factor", column)
+        return dataclasses.replace(self, label=column)._positive_last(codes, values)[1]
+
     def site_codes(self) -> tuple[Floats, list[Any]]:
         """Return each row's position in the ordered sites (NaN: missing), and these sites."""
         assert self.by is not None

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from gosta.datasets.data import Data
-from gosta.errors import DataError, GostaError, InputError, NumericalError, shorten, unknown
+from gosta.errors import DataError, GostaError, InputError, NumericalError, naming, shorten, unknown
 from gosta.models.arithmetic import (
     SingularError,
     cholesky,
@@ -41,7 +41,7 @@ from gosta.models.fit import Fit
 from gosta.models.scale import Scale
 from gosta.runtime.arrays import Floats, Integers, project
 from gosta.sketches.definition import Features
-from gosta.statistics.definition import Encoded, encode_complete_rows
+from gosta.statistics.definition import Encoded
 
 # Of a step, in standard errors: the step after it is of the order of its square.
 CONVERGED = 1e-5
@@ -241,7 +241,12 @@ class Model(ABC):
 
     def rows(self, data: Data) -> Encoded:
         """Return the encoded rows of data that are complete: columns as shares, then response."""
-        return encode_complete_rows(self.name, data, self.encode)
+        logged, log = data.logged()
+        with naming(self.title):
+            x = self.encode(logged)
+            kept = ~np.isnan(x).any(axis=1)
+            data.check_row_count(int(kept.sum()))
+        return Encoded(x[kept], kept, tuple(log.columns), log.assumed)
 
     def encode(self, data: Data) -> Floats:
         """Return the numbers of each row that its features depend on."""

@@ -263,7 +263,27 @@ def make_design(
 ) -> Design:
     """Return the design of a formula, or of a list of columns and other terms.
 
-    What ranges and levels do not say follows from the data, if there are some.
+    Parameters
+    ----------
+    terms
+        A formula, such as ``"~ age * sex"``, or a list of columns and terms, such as ``["age",
+        "sex", "age:sex", "bs(bmi, df=4)"]``.
+    ranges
+        Lowest and highest number of columns; values beyond count as these.
+    levels
+        Levels of factors, the reference first.
+    data
+        Rows from which ranges and levels follow that are not declared.
+
+    Returns
+    -------
+    Design
+        The columns of the model.
+
+    Examples
+    --------
+    >>> make_design(["age", "sex"], ranges={"age": (0, 110)}, levels={"sex": ["F", "M"]}).names
+    ('age', 'sex[M]')
     """
     listed = parse_formula(terms, data).terms if isinstance(terms, str) else tuple(terms)
     if not listed:
@@ -380,8 +400,8 @@ class _Known:
             found = tuple(self.levels[name])
         else:
             assert self.data is not None
-            found = tuple(replace(self.data, label=name, declared_classes=()).class_codes()[1])
-            if 2 * len(found) > len(self.data) > 0:
+            found = tuple(self.data.levels_of(name))
+            if len(found) > max(MOST_CLASSES, len(self.data) / 2):
                 what = f"column {name!r} has {len(found)} different values in {len(self.data)} rows"
                 raise InputError(what, remedy="leave it out, or name a column of few values")
         if len(found) < 2:

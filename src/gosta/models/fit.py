@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, nan
-from typing import TYPE_CHECKING
+from math import expm1, inf, isfinite, nan
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gosta.datasets import load
+from gosta.errors import InputError
+from gosta.models import showing
 from gosta.models.arithmetic import exp
 from gosta.runtime.arrays import Floats, project
 from gosta.statistics.distributions import difference_p, student_quantile
+from gosta.views import plots
 
 if TYPE_CHECKING:
-    from gosta.datasets.data import Data
     from gosta.models.definition import Model
 
 
@@ -40,9 +44,22 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Fit:
-    """The coefficients of a model, with their standard errors."""
+    """The coefficients of a model, with their standard errors.
 
-    model: Model
+    Examples
+    --------
+    >>> import gosta
+    >>> found = gosta.fit("breast-cancer", columns=["mean radius"])
+    >>> print(found.summary())  # doctest: +ELLIPSIS
+    Logistic regression of diagnosis (malignant, against benign)
+      rows                 569 ...
+                     coef  std err      z  p-value  odds ratio  95 % interval
+      intercept    -15.25     1.32 -11.51 ...
+    >>> found.predict({"mean radius": [10.0, 15.0, 20.0]}).round(3).tolist()
+    [0.007, 0.564, 0.996]
+    """
+
+    model: Model  # with its design and settings
     names: tuple[str, ...]  # of the coefficients; the intercept first, if there is one
     coefficients: Floats  # by one unit of each column
     covariance: Floats  # of the coefficients, if the model holds
@@ -51,19 +68,25 @@ class Fit:
     events: int | None  # rows of the positive class, or with an event; None: there are no such
     rounds: int  # in which sums over rows were taken
     means: Floats = field(default_factory=lambda: np.zeros(0))  # of the design's columns
-    log_likelihood: float = nan
+    log_likelihood: float = nan  # without the penalty; of a Cox model the partial one
     null_log_likelihood: float = nan  # of the model without columns
     scale: float = nan  # standard deviation of residuals of a linear model
     degrees: float = inf  # of freedom of the standard errors
     level: float = 0.95  # of intervals
     baselines: tuple[Baseline, ...] = ()  # of a Cox model, one for each stratum
     robust_by: str = ""  # the column of groups of rows that robust errors allow to be dependent
+    errors: str = "of the model"  # which standard errors `covariance` has, in words
+    data: str = ""  # the name of the data
+    # What the user had not said: see `gosta.statistics.assumptions`.
+    assumed: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
     def robust(self) -> Fit:
         """Return the fit whose standard errors are the robust ones."""
-        assert self.robust_covariance is not None
-        return replace(self, covariance=self.robust_covariance)
+        if self.robust_covariance is None:
+            raise InputError(f"{self.model.title} has no robust standard errors")
+        words = f"robust, by {self.robust_by}" if self.robust_by else "robust"
+        return replace(self, covariance=self.robust_covariance, errors=words)
 
     @cached_property
     def standard_errors(self) -> Floats:
@@ -105,17 +128,63 @@ class Fit:
         """Akaike's information criterion."""
         return 2 * len(self.names) - 2 * self.log_likelihood
 
-    def linear_predictor(self, data: Data) -> Floats:
+    @property
+    def r_squared(self) -> float:
+        """The share of the variance that a linear model explains; of others McFadden's."""
+        if isfinite(self.scale):
+            return -expm1(2 / self.n * (self.null_log_likelihood - self.log_likelihood))
+        return 1 - self.log_likelihood / self.null_log_likelihood
+
+    def summary(self) -> str:
+        """Return the fit as text, at most 80 characters wide."""
+        return showing.summary(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return f"Fit({self.model.title}, {self.n:,} rows, {len(self.names)} coefficients)"
+
+    def _repr_html_(self) -> str:
+        return showing.as_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values, as the command line prints it with ``--json``."""
+        return showing.as_dict(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw odds, rate or hazard ratios, or coefficients, with their intervals.
+
+        Without `ax` into a new figure, which notebooks show. The axes are returned.
+        """
+        size = (showing.FOREST_WIDTH, showing.forest_height(self))
+        ax = plots.shown_figure(*size).add_subplot() if ax is None else ax
+        showing.draw_coefficients(self, ax)
+        return ax
+
+    def draw(self) -> Any:
+        """Return a figure for a file: what `plot` draws, and `plot_baseline` for a Cox model."""
+        return showing.draw_all(self)
+
+    def plot_baseline(self, ax: Any = None) -> Any:
+        """Draw the survival of rows whose columns are at their means, of a Cox model."""
+        ax = plots.shown_figure(*showing.CURVE_SIZE).add_subplot() if ax is None else ax
+        showing.draw_baseline(self, ax)
+        return ax
+
+    def linear_predictor(self, data: object) -> Floats:
         """Return the sum of coefficients times columns, of each row."""
-        design = self.model.design
-        slopes = self.coefficients[len(self.names) - len(design.names) :]
-        columns = design.low + design.encode(data) * (design.high - design.low)
+        slopes = self.coefficients[-len(self.model.design.names) :]
+        columns = self.model.design.matrix(load(data))
         if not self.model.has_intercept:
             return project(columns - self.means, slopes[None])[:, 0]
         return np.asarray(self.coefficients[0] + project(columns, slopes[None])[:, 0])
 
-    def predict(self, data: Data) -> Floats:
+    def predict(self, data: object) -> Floats:
         """Return for each row the probability of the positive class (logistic), the expected
         value (linear, Poisson), the hazard against that of mean columns (Cox), or the score (auc).
         """
-        return self.model.mean(self.linear_predictor(data))
+        predictors = self.linear_predictor(data)
+        known = ~np.isnan(predictors)
+        predictors[known] = self.model.mean(predictors[known])
+        return predictors

@@ -57,13 +57,13 @@ class Line(NamedTuple):
     value: float
     low: float
     high: float
-    size: str  # on how many rows it rests, such as "n = 120"
+    size: str = ""  # on how many rows it rests, such as "n = 120"; "": not written
     is_summary: bool = False  # over all rows, drawn below the groups as a diamond
 
     @property
     def name(self) -> str:
         """What stands left of it."""
-        return f"{self.label} ({self.size})"
+        return f"{self.label} ({self.size})" if self.size else self.label
 
     @property
     def text(self) -> str:

@@ -1,0 +1,118 @@
+"""``gosta fit``: a regression model fitted to data in one place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from gosta.cli import options
+from gosta.errors import InputError
+
+if TYPE_CHECKING:
+    from gosta.datasets import Data
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a model explains, by which columns."""
+
+    TITLE: ClassVar = "The model"
+    outcome: Annotated[str | None, "Column that is explained."] = None
+    columns: Annotated[
+        list[str] | None,
+        "Columns that explain it, a,b or given several times, by default all others; also terms "
+        "such as age:sex, 'bs(age, df=4)' or 'C(stage)'. Text is a factor.",
+        "-c",
+    ] = None
+    formula: Annotated[
+        str | None, "In place of outcome and columns: 'died ~ age * sex + bs(bmi, df=4)'."
+    ] = None
+    time: Annotated[str | None, "Column of times to an event, of a Cox model."] = None
+    event: Annotated[
+        str | None, "Column that says whether the event was seen then (1) or not (0)."
+    ] = None
+    positive: Annotated[
+        str | None, "The class that is explained; by default yes of yes and no, or the last one."
+    ] = None
+    strata: Annotated[
+        str | None, "Columns, a,b, whose values have baseline hazards of their own, of a Cox model."
+    ] = None
+    levels: Annotated[
+        list[str] | None, "Levels of a factor, the reference first: stage=II,I,III."
+    ] = None
+    range_: Annotated[
+        list[str] | None, "Lowest and highest number of a column: age=0:110.", "--range"
+    ] = None
+    penalty: Annotated[
+        float, "Half of it times the squares of standardised coefficients is added (ridge)."
+    ] = 0.0
+
+    def settings(self, data: Data) -> dict[str, Any]:
+        """Return arguments of `gosta.fit`."""
+        given = {
+            name: getattr(self, name)
+            for name in ("outcome", "formula", "time", "event", "positive", "strata", "penalty")
+        }
+        levels = [pair for text in self.levels or [] for pair in options.parse_strata(text)]
+        return given | {
+            "columns": _terms(self.columns, data),
+            "ranges": dict(map(options.parse_range, self.range_ or [])),
+            "levels": dict(levels),
+        }
+
+
+def fit(
+    chosen: Columns,
+    reading: options.Reading,
+    data: options.DataNames = None,
+    model: Annotated[str, "logistic, linear, poisson, cox or auc.", "-m"] = "logistic",
+    option: Annotated[list[str] | None, "An option of the model, as ties=breslow.", "-o"] = None,
+    robust: Annotated[bool, "Robust standard errors (sandwich)."] = False,
+    level: Annotated[str, "Confidence level of intervals."] = "95%",
+    drop_missing: options.DropMissing = False,
+    *,
+    plot: Annotated[
+        Path | None,
+        "File of a plot, .png, .svg or .pdf: ratios or coefficients, and the baseline survival.",
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Fit a regression model: logistic, linear, Poisson, Cox, or one that ranks (auc)."""
+    from gosta.models.fitting import fit as fitted
+    from gosta.views import plots
+
+    options.check_picture("plot", plot)
+    confidence = options.fraction("level", level, options.LEVEL)
+    table = options.load_files(data or ["breast-cancer"], **reading.settings())
+    found = fitted(
+        table,
+        model,
+        robust=robust,
+        level=confidence or 0.0,
+        drop_missing=drop_missing,
+        **chosen.settings(table),
+        **options.statistic_options(option),
+    )
+    print(json.dumps(found.to_dict()) if as_json else found.summary())
+    if plot is not None:
+        plots.save(found.draw(), plot)
+        if not as_json:
+            print(f"  plot: {plot}")
+
+
+def _terms(texts: Sequence[str] | None, data: Data) -> list[str] | None:
+    """Return the terms in texts such as "a,b"; a comma in parentheses separates none."""
+    if texts is None:
+        return None
+    parts = [
+        part.strip()
+        for text in texts
+        for part in ([text] if text in data.columns else re.split(r",(?![^()]*\))", text))
+    ]
+    if not all(parts):
+        raise InputError(f"columns = {','.join(texts)!r}: a name is empty")
+    return parts
