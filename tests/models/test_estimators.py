@@ -11,12 +11,19 @@ from lifelines import CoxPHFitter
 from lifelines.datasets import load_rossi
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from gosta.models import GostaClassifier, GostaCox, GostaPoissonRegressor, GostaRegressor
+from gosta.models import (
+    GostaAUCRanker,
+    GostaClassifier,
+    GostaCox,
+    GostaPoissonRegressor,
+    GostaRegressor,
+)
 
 # Their outcome is no count.
 NOT_OF_COUNTS = {
@@ -115,3 +122,14 @@ def test_cox_regression_is_that_of_lifelines() -> None:
     assert ours.predict(x) == pytest.approx(expected, abs=1e-6)
     with pytest.raises(ValueError, match="two fields"):
         GostaCox().fit(x, rossi.week)
+
+
+def test_scores_of_the_auc_are_those_of_ridge_over_all_pairs() -> None:
+    x, y = load_diabetes(return_X_y=True)
+    x, y = x[:120], y[:120] > 150
+    ours = GostaAUCRanker(penalty=0.01).fit(x, y)
+    scaled = (x - x.mean(axis=0)) / x.std(axis=0)
+    pairs = (scaled[y][:, None] - scaled[~y][None]).reshape(-1, x.shape[1])
+    theirs = Ridge(alpha=0.01 * len(pairs), fit_intercept=False).fit(pairs, np.ones(len(pairs)))
+    assert standardised(ours, x) == pytest.approx(theirs.coef_, rel=1e-8)
+    assert ours.score(x, y) == pytest.approx(roc_auc_score(y, ours.decision_function(x)))

@@ -257,3 +257,22 @@ def test_strata_baselines_and_their_pictures() -> None:
     assert len(found.to_dict()["baselines"]) == 2
     with pytest.raises(GostaError, match=r"Cox regression of .* needs the time; name it"):
         gosta.fit(rossi, "cox", event="arrest")
+
+
+def test_errors_by_site_are_those_of_statsmodels() -> None:
+    rows = patients()
+    ours = gosta.fit(rows, formula="died ~ age + sex", by_site="stage")
+    kind = {"cov_type": "cluster", "cov_kwds": {"groups": rows.stage, "use_correction": False}}
+    theirs = smf.logit("died ~ age + sex", rows).fit(disp=0, tol=1e-12, **kind)
+    order = [_their_name(name) for name in ours.names]
+    expected = theirs.bse[order].to_numpy() * np.sqrt(3 / 2)
+    assert ours.standard_errors == pytest.approx(expected, rel=1e-6)
+    assert "robust, by stage" in ours.summary()
+    assert gosta.fit(rows, outcome="died", by_site="stage").names[:3] == (
+        "intercept",
+        "age",
+        "sex[M]",
+    )
+    rows.loc[4, "stage"] = None
+    found = gosta.fit(rows, formula="died ~ age", by_site="stage", drop_missing=True)
+    assert (found.n, found.assumed["rows_dropped"]) == (ROWS - 1, 1)

@@ -72,6 +72,9 @@ def fit(
     model: Annotated[str, "logistic, linear, poisson, cox or auc.", "-m"] = "logistic",
     option: Annotated[list[str] | None, "An option of the model, as ties=breslow.", "-o"] = None,
     robust: Annotated[bool, "Robust standard errors (sandwich)."] = False,
+    by_site: Annotated[
+        str | None, "Column of sites: robust standard errors, as rows of one depend on each other."
+    ] = None,
     level: Annotated[str, "Confidence level of intervals."] = "95%",
     drop_missing: options.DropMissing = False,
     *,
@@ -92,6 +95,7 @@ def fit(
         table,
         model,
         robust=robust,
+        by_site=by_site,
         level=confidence or 0.0,
         drop_missing=drop_missing,
         **chosen.settings(table),

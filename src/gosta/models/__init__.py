@@ -19,12 +19,19 @@ from gosta.models.fit import Fit
 from gosta.runtime.extras import require
 
 if TYPE_CHECKING:
+    from gosta.models.estimators import GostaAUCRanker as GostaAUCRanker
     from gosta.models.estimators import GostaClassifier as GostaClassifier
     from gosta.models.estimators import GostaCox as GostaCox
     from gosta.models.estimators import GostaPoissonRegressor as GostaPoissonRegressor
     from gosta.models.estimators import GostaRegressor as GostaRegressor
 
-_ESTIMATORS = ["GostaClassifier", "GostaCox", "GostaPoissonRegressor", "GostaRegressor"]
+_ESTIMATORS = [
+    "GostaAUCRanker",
+    "GostaClassifier",
+    "GostaCox",
+    "GostaPoissonRegressor",
+    "GostaRegressor",
+]
 __all__ = ["MODELS", "Design", "Fit", "make_design", *_ESTIMATORS]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
+
 from gosta import datasets
 from gosta.datasets.data import Data
 from gosta.datasets.roles import could_play, guess_roles
@@ -34,6 +36,7 @@ def fit(
     ranges: Mapping[str, tuple[float, float]] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     robust: bool = False,
+    by_site: object = None,
     level: float = 0.95,
     drop_missing: bool = False,
     **options: Any,
@@ -72,6 +75,9 @@ def fit(
         Levels of factors, the reference first; by default those of the rows, in order.
     robust
         Whether standard errors are the robust ones (sandwich), for a model that need not hold.
+    by_site
+        A column such as "hospital": robust standard errors that allow rows of one value to depend
+        on each other.
     level
         Confidence level of intervals.
     drop_missing
@@ -95,6 +101,8 @@ def fit(
     """
     chosen = find_model(model)
     table = datasets.load(data).select(drop_missing=drop_missing, time=time, event=event)
+    if by_site is not None:
+        table = table.with_sites(by_site, exclude=True)
     strata_names = strata.split(",") if isinstance(strata, str) else list(strata or ())
     table = _without(table, strata_names)
     parsed = _parsed(table, columns, formula)
@@ -112,10 +120,16 @@ def fit(
 
 
 def fit_model(model: Model, data: Data, *, level: float = 0.95, robust: bool = False) -> Fit:
-    """Return the fit of a model to data in one place."""
-    rows = model.rows(data)
-    found = model.fit_rows(rows.x, level)
-    if robust:
+    """Return the fit of a model to data in one place; if rows have sites, with errors by these."""
+    chosen = data
+    if data.by is not None:
+        chosen = data.take(~np.isnan(data.site_codes()[0]))
+    rows = model.rows(chosen)
+    groups = None if data.by is None else chosen.site_codes()[0][rows.kept].astype(np.int64)
+    found = model.fit_rows(rows.x, level, groups)
+    if groups is not None:
+        found = replace(found, robust_by=str(data.by))
+    if robust or groups is not None:
         found = found.robust()
     left_out = assumptions.left_out(data, model.columns, len(rows.x), len(data))
     likely = assumptions.likely_positive(rows.assumed) if "positive" in rows.assumed else None
