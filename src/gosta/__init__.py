@@ -50,8 +50,7 @@ _ERRORS = (
     "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError "
     "UnsupportedError"
 )
-_MODULES = ("datasets", "engines", "graphs", "models", "net", "private", "protocols")
-_MODULES += ("statistics", "theory")
+_MODULES = "datasets engines graphs models net private protocols statistics theory".split()
 # The module that defines each other public name.
 _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Data": "datasets.data",

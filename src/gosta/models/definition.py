@@ -39,7 +39,7 @@ from gosta.models.arithmetic import (
 from gosta.models.design import Design
 from gosta.models.fit import Fit
 from gosta.models.scale import Scale
-from gosta.runtime.arrays import Floats, Integers, project
+from gosta.runtime.arrays import Booleans, Floats, Integers, project
 from gosta.sketches.definition import Features
 from gosta.statistics.definition import Encoded
 
@@ -244,7 +244,7 @@ class Model(ABC):
         logged, log = data.logged()
         with naming(self.title):
             x = self.encode(logged)
-            kept = ~np.isnan(x).any(axis=1)
+            kept: Booleans = np.isfinite(x).all(axis=1)
             data.check_row_count(int(kept.sum()))
         return Encoded(x[kept], kept, tuple(log.columns), log.assumed)
 

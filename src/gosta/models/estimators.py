@@ -31,6 +31,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     model = ""  # its name in `MODELS`
     result_: Fit
+    intercept_: Any  # a number, or an array of one as classifiers have it
 
     def __init__(self, penalty: float = 1.0, max_rounds: int = 50) -> None:
         self.penalty = penalty

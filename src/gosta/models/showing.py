@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def _lines(rows: list[list[str]]) -> list[str]:
 def as_html(fit: Fit) -> str:
     """Return a fit as tables for notebooks."""
     about = html.table(facts(fit), caption=title(fit))
-    rest = "".join(f"<p>{html.escape(note)}</p>\n" for note in notes(fit))
+    rest = "".join(f"<p>{escape(note)}</p>\n" for note in notes(fit))
     return about + html.table(coefficient_table(fit), heading=True) + rest
 
 
