@@ -50,7 +50,17 @@ _ERRORS = (
     "ClusterError DataError GostaError InputError MissingExtraError NetworkError NumericalError "
     "UnsupportedError"
 )
-_MODULES = "datasets engines graphs models net private protocols statistics theory".split()
+_MODULES = [
+    "datasets",
+    "engines",
+    "graphs",
+    "models",
+    "net",
+    "private",
+    "protocols",
+    "statistics",
+    "theory",
+]
 # The module that defines each other public name.
 _HOME = dict.fromkeys(_ERRORS.split(), "errors") | {
     "Data": "datasets.data",

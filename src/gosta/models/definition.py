@@ -244,7 +244,7 @@ class Model(ABC):
         logged, log = data.logged()
         with naming(self.title):
             x = self.encode(logged)
-            kept: Booleans = np.isfinite(x).all(axis=1)
+            kept: Booleans = np.asarray(np.isfinite(x).all(axis=1))
             data.check_row_count(int(kept.sum()))
         return Encoded(x[kept], kept, tuple(log.columns), log.assumed)
 
