@@ -179,6 +179,7 @@ def test_public_names() -> None:
         "NumericalError",
         "Data",
         "Estimate",
+        "Fit",
         "Graph",
         "Interrupted",
         "Protocol",
@@ -190,15 +191,15 @@ def test_public_names() -> None:
         "datasets",
         "engines",
         "graphs",
+        "models",
         "net",
         "private",
         "protocols",
         "statistics",
         "theory",
     ]
-    assert gosta.__all__ == sorted(
-        [*classes, *modules, "exact", "resume", "simulate", "statistic", "sweep", "test"]
-    )
+    functions = ["exact", "fit", "resume", "simulate", "statistic", "sweep", "test"]
+    assert gosta.__all__ == sorted([*classes, *modules, *functions])
     for name in gosta.__all__:
         assert getattr(gosta, name) is not None
     assert not hasattr(gosta, "nothing_of_the_kind")
