@@ -191,6 +191,53 @@ def test_files_in_one_place_give_the_statistics_of_their_complete_rows(folder: P
     assert len(curve["at"]) > 100
 
 
+def test_statistics_that_are_asked_for_by_name_are_in_one_place_and_by_sums(folder: Path) -> None:
+    study = make(
+        groups=(),
+        scores=("risk",),
+        times=(1.0, 4.0),
+        also=("partial-auc", "hosmer-lemeshow"),
+        risks_over_time=("risk", "other"),
+    )
+    titles = [
+        "partial-auc:risk",
+        "hosmer-lemeshow:risk",
+        "integrated-brier-score:time+event+risk+other",
+    ]
+    assert set(titles) <= {item.title for item in study.summed}
+    assert not {"partial-auc", "hosmer-lemeshow"} & {item.statistic for item in make().items}
+    sums = gosta.private.release(
+        load(folder),
+        study.statistics,
+        bins=study.privacy.bins,
+        ranges=study.private.ranges,
+        label="died",
+        classes=study.classes,
+        drop_missing=True,
+        options=study.options,
+    )
+    there, here = (
+        values_of(found)
+        for found in (collect(study, sums.results, {}), pooled.run(study, load(folder)))
+    )
+    for title in titles:
+        assert is_within(there[title], here[title])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"also": ("auc",)}, "unknown statistic 'auc'"),
+        ({"questions": ("calibration",), "also": ("partial-auc",)}, "belongs to discrimination"),
+        ({"risks_over_time": ("risk", "other")}, "a column for each of study.times, of which"),
+        ({"risks_over_time": ("risk", "time", "other")}, "risks_over_time: time must be a risk"),
+    ],
+)
+def test_what_a_study_cannot_add_is_said(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_study(make(**changes))
+
+
 @pytest.mark.parametrize("groups", [("sex",), ("sex", "event"), ("sex+event", "sex")])
 def test_private_sums_give_the_same_file_of_results(
     folder: Path, tmp_path: Path, groups: tuple[str, ...]

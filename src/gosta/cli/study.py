@@ -51,6 +51,12 @@ class Questions:
     threshold: Annotated[list[str] | None, "Thresholds of risk that decide: 0.1,0.2."] = None
     times: Annotated[list[str] | None, "Times at which survival is told: 1,3,5."] = None
     horizon: Annotated[float | None, "Time before which the scores predict an event."] = None
+    risks_over_time: Annotated[
+        list[str] | None, "Columns of predicted risks, one for each of the times: a,b,c."
+    ] = None
+    also: Annotated[
+        list[str] | None, "Statistics left out by default: partial-auc, hosmer-lemeshow."
+    ] = None
     range_: options.Ranges = None
     classes: Annotated[
         list[str] | None, "All values of a column, COLUMN=A,B; of the outcome, the positive last."
@@ -84,6 +90,8 @@ class Questions:
             dict(map(options.parse_range, self.range_ or [])),
             classes,
             self.bins,
+            _names(self.risks_over_time),
+            _names(self.also),
         )
 
 

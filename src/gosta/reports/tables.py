@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +63,8 @@ def value_cells(estimate: Estimate) -> list[str]:
     cells = []
     for k, p_value in enumerate(np.broadcast_to(p_values, len(values)).tolist()):
         own = {word: ends[k].tolist() for word, ends in found.items() if len(ends) == len(values)}
-        lines = _value_lines(float(values[k]), own)
+        is_p = estimate.labels[k : k + 1] == ("p-value",)
+        lines = _value_lines(float(values[k]), own, p_text if is_p else numbers.short)
         if np.isfinite(p_value):
             bracket = own.get(BRACKET, [np.nan])
             includes = bracket[0] <= 0 <= bracket[-1] and values[k] != 0
@@ -73,13 +74,15 @@ def value_cells(estimate: Estimate) -> list[str]:
     return cells
 
 
-def _value_lines(value: float, pairs: Mapping[str, Sequence[float]]) -> list[str]:
+def _value_lines(
+    value: float, pairs: Mapping[str, Sequence[float]], show: Callable[..., str]
+) -> list[str]:
     """Return a value, and below it the ends of its interval, in parentheses, and its bracket."""
     known = {word: pair for word, pair in pairs.items() if np.isfinite(pair).all()}
     ends = [end for pair in pairs.values() for end in pair if np.isfinite(end)]
-    lines = [numbers.short(value, *ends)]
+    lines = [show(value, *ends)]
     for word, pair in known.items():
-        shown = [numbers.short(end, value, *ends) for end in pair]
+        shown = [show(end, value, *ends) for end in pair]
         if set(shown) != {lines[0]}:  # otherwise it is exact as it is shown
             text = " to ".join(shown)
             lines.append(f"{word}{text}" if word else f"({text})")
@@ -88,7 +91,7 @@ def _value_lines(value: float, pairs: Mapping[str, Sequence[float]]) -> list[str
     return lines
 
 
-def p_text(p_value: float) -> str:
+def p_text(p_value: float, *_: float) -> str:
     """Return a p-value as papers have it.
 
     >>> p_text(0.0312), p_text(2e-9)

@@ -26,7 +26,8 @@ TITLES = {
     "scaled-brier-score": "scaled Brier score",
     "brier-parts": "parts of the Brier score",
     "log-loss": "log loss",
-    "hosmer-lemeshow": "Hosmer-Lemeshow",
+    "hosmer-lemeshow": "Hosmer-Lemeshow test, which depends on the bins and on the number of rows",
+    "partial-auc": "partial AUC, false positive rates up to 0.1, standardised",
     "net-benefit": "net benefit",
     "net-benefit-of-all": "net benefit of treating all",
     "kaplan-meier": "share without an event",
@@ -57,6 +58,8 @@ MEANINGS = {
     "brier-score": "mean squared error of the risks; smaller is better",
     "scaled-brier-score": "share of the prevalence's Brier score that the risks remove; 1 is best",
     "log-loss": "mean negative log-likelihood; smaller is better",
+    "partial-auc": "0.5 is chance, 1 the best, as McClish standardises the area",
+    "integrated-brier-score": "mean over the times of the Brier score; smaller is better",
     "concordance-index": "probability that of two rows the one with the earlier event has the "
     "higher score; 0.5 is chance",
     "uno-concordance": "the same, weighted so that it does not depend on censoring",
@@ -132,6 +135,15 @@ REFERENCES: tuple[tuple[tuple[str, ...], str], ...] = (
         ("brier-score", "scaled-brier-score", "brier-parts", "brier-difference"),
         "Brier GW. Verification of forecasts expressed in terms of probability. Mon Weather Rev "
         "1950;78:1-3.",
+    ),
+    (
+        ("partial-auc",),
+        "McClish DK. Analyzing a portion of the ROC curve. Med Decis Making 1989;9:190-195.",
+    ),
+    (
+        ("hosmer-lemeshow",),
+        "Hosmer DW, Hosmer T, le Cessie S, Lemeshow S. A comparison of goodness-of-fit tests for "
+        "the logistic regression model. Stat Med 1997;16:965-980.",
     ),
     (
         ("net-benefit", "net-benefit-of-all"),

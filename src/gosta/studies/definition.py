@@ -24,7 +24,7 @@ from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import TooManySumsError, make_layout, option_names
 from gosta.sketches.risk_moments import LEAST_RISK
 from gosta.statistics import STATISTICS
-from gosta.studies.questions import NEEDS, NO_COLUMNS, OF_RISKS, QUESTIONS, Answer
+from gosta.studies.questions import EXTRA, NEEDS, NO_COLUMNS, OF_RISKS, QUESTIONS, Answer
 
 STUDY_FILE = "study.toml"
 MAX_STUDY_FILE_BYTES = 1 << 20
@@ -71,6 +71,13 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     horizon: Annotated[
         float | None, Key("the time before which scores predict an event", 0, excludes_ends=True)
     ] = None
+    risks_over_time: Annotated[
+        tuple[str, ...],
+        Key("columns of predicted risks of an event before each of times, for the Brier score"),
+    ] = ()
+    also: Annotated[
+        tuple[str, ...], Key(f"statistics that are left out without it: {', '.join(EXTRA)}")
+    ] = ()
     confidence_level: Annotated[float, Key("of the intervals", 0, 1, True, "0.95")] = 0.95
 
 
@@ -100,6 +107,8 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         found: dict[str, Item] = {}
         for question in self.study.questions:
             for answer in QUESTIONS[question]:
+                if answer.is_extra and answer.statistic not in self.study.also:
+                    continue
                 for columns in self._columns_of(answer):
                     item = Item(question, answer.statistic, columns)
                     if answer.statistic in MEASURES or answer.statistic in STATISTICS:
@@ -118,6 +127,10 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             return
         asked = self.study
         roles = {name: getattr(asked, name) for name in ("label", "time", "event", "horizon")}
+        if "risks_over_time" in answer.roles:
+            if asked.time and asked.event and asked.risks_over_time:
+                yield asked.time, asked.event, *asked.risks_over_time
+            return
         if "other" in answer.roles:
             pairs = [asked.scores[::-1]] if len(asked.scores) == 2 else []
         else:
@@ -142,7 +155,8 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def roles(self) -> tuple[str, ...]:
         """Return the columns that play a role, of which every row needs a value."""
         asked = self.study
-        named = [asked.label, *asked.scores, asked.time, asked.event, *self.group_columns]
+        scores = *asked.scores, *asked.risks_over_time
+        named = [asked.label, *scores, asked.time, asked.event, *self.group_columns]
         return tuple(dict.fromkeys(name for name in named if name))
 
     @property
@@ -330,11 +344,18 @@ def check_study(study: Study) -> None:
         _check_class(name, study.columns[name], "two classes" if name == asked.label else "")
     if asked.event is not None:
         _check_event(asked.event, study.columns[asked.event])
-    for name in filter(None, (*asked.scores, asked.time)):
+    for name in filter(None, (*asked.scores, asked.time, *asked.risks_over_time)):
         if study.columns[name].type != "number":
             raise InputError(f"columns.{name}.type = 'class' must be number: it is a score or time")
     if len(asked.scores) > 2:
         raise InputError(f"study.scores = {', '.join(asked.scores)}: name one, or two to compare")
+    for name in asked.also:
+        if name not in EXTRA:
+            raise unknown("statistic", name, list(EXTRA))
+        if EXTRA[name] not in asked.questions:
+            raise InputError(
+                f"study.also: {name} belongs to {EXTRA[name]}, which is not among study.questions"
+            )
     for question in asked.questions:
         if question in OF_RISKS:
             _check_risks(study, question)
@@ -380,6 +401,17 @@ def _check_class(name: str, column: Column, needed: str) -> None:
 def _check_times(study: Study) -> None:
     """Raise `InputError` for times that the range of times does not have."""
     asked = study.study
+    for name in asked.risks_over_time:
+        if not study.has_risks(name):
+            raise InputError(
+                f"study.risks_over_time: {name} must be a risk: columns.{name}.range = [0, 1]"
+            )
+    count = len(asked.risks_over_time)
+    if count and not 1 < count == len(asked.times):
+        raise InputError(
+            f"study.risks_over_time = {', '.join(asked.risks_over_time)}: name a column for each "
+            f"of study.times, of which there are {len(asked.times)}; two or more"
+        )
     ends = None if asked.time is None else study.columns[asked.time].range
     horizon = () if asked.horizon is None else (asked.horizon,)
     for name, times in {"times": asked.times, "horizon": horizon}.items():

@@ -49,6 +49,8 @@ class Answers:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bins: int | None = None  # of each column; None: the most that fit
+    risks_over_time: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
     @property
     def group_columns(self) -> tuple[str, ...]:
@@ -56,9 +58,14 @@ class Answers:
         return columns_of(self.groups)
 
     @property
+    def predicted(self) -> tuple[str, ...]:
+        """Return the columns of scores, and of risks over time."""
+        return *self.scores, *self.risks_over_time
+
+    @property
     def named(self) -> tuple[str, ...]:
         """Return the columns that play a role, and those whose range or classes are given."""
-        roles = [self.label, *self.scores, self.time, self.event, *self.group_columns]
+        roles = [self.label, *self.predicted, self.time, self.event, *self.group_columns]
         others = [*self.ranges, *self.classes]
         return tuple(dict.fromkeys(name for name in [*roles, *others] if name))
 
@@ -91,6 +98,8 @@ def propose(answers: Answers, data: Data | None = None) -> Study:
         thresholds=answers.thresholds or _thresholds(answers, columns),
         times=times,
         horizon=horizon,
+        risks_over_time=answers.risks_over_time,
+        also=answers.also,
     )
     check_study(Study(asked, columns))
     return _with_bins(asked, columns, answers)
@@ -141,7 +150,7 @@ def _declared(name: str, answers: Answers) -> Column:
         raise InputError(
             f"the classes of {name} are missing: give --classes {name}=A,B, or a file (--data)"
         )
-    default = (0.0, 1.0) if name in answers.scores else None
+    default = (0.0, 1.0) if name in answers.predicted else None
     return Column(range=answers.ranges.get(name, default))
 
 
@@ -164,7 +173,7 @@ def _described(name: str, answers: Answers, data: Data) -> Column:
     if name in answers.ranges:
         return Column(range=answers.ranges[name])
     values = _numbers(name, data)
-    is_risk = name in answers.scores and values.min() >= 0 and values.max() <= 1
+    is_risk = name in answers.predicted and values.min() >= 0 and values.max() <= 1
     low, high = (0.0, 1.0) if is_risk else round_range(float(values.min()), float(values.max()))
     return Column(range=(min(low, 0.0), high) if name == answers.time else (low, high))
 
