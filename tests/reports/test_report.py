@@ -265,7 +265,7 @@ def test_many_groups_are_lines_beside_their_differences() -> None:
     assert table.heading == ["", "risk", "difference"]
     assert [row[0].partition("\n")[0] for row in table.rows[:4]] == [f"ward {k}" for k in range(4)]
     assert table.rows[3][2] == ""
-    assert table.rows[4] == ["p of all\nCochran's Q", "1.0", ""]
+    assert table.rows[4] == ["p, all groups\nCochran's Q", "1.0", ""]
 
 
 def test_groups_are_compared() -> None:
@@ -347,13 +347,9 @@ def test_rows_are_told_from_the_files_to_those_used() -> None:
     )
     (table,) = [block for block in tables(section(report, "Study")) if block.caption == "Rows"]
     assert table.rows == [
-        ["read", "104"],
-        ["in one.csv", "64"],
-        ["in two.csv", "40"],
-        ["left out: a value is missing", "4"],
-        ["without risk", "3"],
-        ["without sex", "2"],
-        ["used", "100"],
+        ["Read", "104\n64 in one.csv, 40 in two.csv"],
+        ["Left out, as a value is missing", "4\n3 lack risk, 2 lack sex"],
+        ["Used", "100"],
     ]
     assert "A row can lack several values." in words(section(report, "Study"))
     assert "Rows without a value of sex are left out of all results: 2." in words(
@@ -375,7 +371,7 @@ def test_table_one_has_units() -> None:
 def test_what_is_missing_is_said() -> None:
     report = built()
     (items,) = section(report, "Statistics without a value")
-    assert items.items == ["log-loss:risk: too few rows"]
+    assert items.items == ["Log loss: too few rows"]
     assert "4 of 104" in words(section(report, "Methods"))
     (checklist,) = tables(section(report, "TRIPOD+AI"))
     by_item = {(row[0], row[1]): row[2] for row in checklist.rows}
@@ -393,9 +389,9 @@ def test_warnings_are_shown_once() -> None:
         record["warnings"] += [f"{record['statistic']}: be careful"] * (record["name"] == "auc")
     (items,) = section(content.build(json.loads(json.dumps(found))), "Warnings")
     wide, careful = items.items
-    assert wide.endswith("in all): the bracket is wide")
-    assert "net-reclassification" not in wide
-    assert careful == "auc:risk, auc:old: be careful"
+    assert wide.endswith("difference of AUCs (risk less old); Table 1: the bracket is wide")
+    assert "reclassification" not in wide
+    assert careful == "AUC (risk, old): be careful"
 
 
 def test_references_are_those_of_the_statistics() -> None:

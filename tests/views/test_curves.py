@@ -117,7 +117,7 @@ def test_calibration_curves_have_a_histogram() -> None:
     ).plot(ax)
     (bars,) = ax.child_axes
     assert [bar.get_height() for bar in bars.patches] == [5, 7, 2]
-    assert legend(ax) == ["bins of rows", "ideal"]
+    assert legend(ax) == ["bins of rows", "ideal", "number of rows"]
 
 
 def test_decision_curves_are_shown_against_all_and_none() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gosta.errors import InputError, shorten
+from gosta.errors import InputError
 from gosta.reports import texts
 from gosta.reports.blocks import Block, List, Report, Section, Table, Text
 from gosta.reports.methods import methods, privacy, tripod
@@ -19,7 +19,7 @@ from gosta.reports.questions import (
 from gosta.reports.reading import found_in, unit_of
 from gosta.reports.subgroups import subgroups
 from gosta.reports.table_one import table_one
-from gosta.reports.tables import Found, values_table
+from gosta.reports.tables import Found, capital, values_table
 from gosta.views import numbers
 
 MAIN = (
@@ -92,7 +92,7 @@ def _study(results: Mapping[str, Any]) -> Section:
     rows += f" of {_joined(places)}" * bool(places)
     sentences = [f"This study evaluates {what}, in {rows}."]
     if asked.get("time"):
-        unit = f" ({unit_of(results)})" * bool(unit_of(results))
+        unit = "".join(f" ({unit})" for unit in [_units(results).get(asked["time"])] if unit)
         sentences.append(
             f"The time to the event, or to the end of follow-up, is {asked['time']}{unit}; "
             f"{asked['event']} tells which of the two it is."
@@ -120,9 +120,9 @@ def _files(how: Mapping[str, Any]) -> list[str]:
 
 
 def _units(results: Mapping[str, Any]) -> dict[str, str]:
-    """Return the units of the columns that have one."""
+    """Return the units of the columns that have one, other than their name."""
     units = {name: column.get("unit", "") for name, column in results["columns"].items()}
-    return {name: unit for name, unit in units.items() if unit}
+    return {name: unit for name, unit in units.items() if unit and unit != name}
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -139,14 +139,19 @@ def _flow(results: Mapping[str, Any]) -> list[Block]:
     how, used = results["how"], results["rows"]
     if "rows_read" not in how:
         return [Text(texts.ROWS_OF_SITES)] if how["mode"] != "one place" else []
-    read = dict(zip(_files(how), how["rows_read"], strict=True))
-    lines = [("read", numbers.count(sum(read.values())))]
-    lines += [(f"in {name}", numbers.count(rows)) for name, rows in read.items() if len(read) > 1]
-    lines.append(("left out: a value is missing", numbers.count(sum(read.values()) - used)))
-    missing = {name: rows for name, rows in how["missing"].items() if rows}
-    lines += [(f"without {name}", numbers.count(rows)) for name, rows in missing.items()]
-    lines.append(("used", numbers.count(used)))
-    table = Table("Rows", ["", "rows"], [list(line) for line in lines])
+    read = how["rows_read"]
+    files = [f"{rows:,} in {name}" for name, rows in zip(_files(how), read, strict=True)]
+    missing = [f"{rows:,} lack {name}" for name, rows in how["missing"].items() if rows]
+    lines = {
+        "Read": (sum(read), files if len(files) > 1 else []),
+        "Left out, as a value is missing": (sum(read) - used, missing),
+        "Used": (used, []),
+    }
+    rows = [
+        [name, "\n".join([numbers.count(count), ", ".join(parts)]).strip()]
+        for name, (count, parts) in lines.items()
+    ]
+    table = Table("Rows", ["", "rows"], rows)
     return [table, Text(texts.SEVERAL_MISSING)] if len(missing) > 1 else [table]
 
 
@@ -186,19 +191,31 @@ def _main_results(found: Sequence[Found]) -> Section:
 
 def _warnings(found: Sequence[Found]) -> Section:
     """Return what to have a look at, each once; that of NRI and IDI stands beside them."""
-    by_text: dict[str, list[str]] = {}
-    for one in (one for one in found if one.name not in RECLASSIFICATION):
-        for warning in one.estimate.warnings:
-            text = warning.removeprefix(f"{one.estimate.statistic}: ")
-            by_text.setdefault(text, []).append(one.estimate.statistic)
-    items = [f"{shorten(titles)}: {text}" for text, titles in by_text.items()]
-    return Section("Warnings", [List(items)] if items else [])
+    said = [
+        (warning.removeprefix(f"{one.estimate.statistic}: "), one)
+        for one in found
+        if one.name not in RECLASSIFICATION
+        for warning in one.estimate.warnings
+    ]
+    return Section("Warnings", _remarks(said))
 
 
 def _without_value(found: Sequence[Found]) -> Section:
-    items = [
-        f"{one.estimate.statistic}: {one.estimate.reason}"
-        for one in found
-        if one.estimate.value is None
-    ]
-    return Section("Statistics without a value", [List(items)] if items else [])
+    said = [(one.estimate.reason, one) for one in found if one.estimate.value is None]
+    return Section("Statistics without a value", _remarks(said))
+
+
+def _remarks(said: Iterable[tuple[str, Found]]) -> list[Block]:
+    """Return texts, each once, after the statistics and scores that they are about."""
+    by_text: dict[str, dict[str, list[str]]] = {}
+    for text, one in said:
+        scores = by_text.setdefault(text, {}).setdefault(one.title, [])
+        scores += [one.score] * bool(one.score)
+    items = []
+    for text, by_title in by_text.items():
+        about = [
+            f"{title} ({', '.join(scores)})" if scores else title
+            for title, scores in by_title.items()
+        ]
+        items.append(f"{capital('; '.join(about))}: {text}")
+    return [List(items)] if items else []

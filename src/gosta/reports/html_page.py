@@ -33,7 +33,7 @@ th, td { border-bottom: 1px solid var(--line); padding: .25rem 1.2rem .25rem 0; 
 th { font-weight: 600 }
 tbody th { font-weight: normal; max-width: 22rem; min-width: 6rem }
 small { display: block; font-weight: normal }
-td small { white-space: nowrap }
+td small:not(.long) { white-space: nowrap }
 small.beside { display: inline-block }
 summary { cursor: pointer }
 @media (prefers-color-scheme: dark) { figure svg { filter: brightness(1.3) } }
@@ -48,7 +48,7 @@ summary { cursor: pointer }
   .stacked td:empty { display: none }
   .stacked td::before { color: var(--quiet); content: attr(data-column) }
   .stacked tbody th::before { content: attr(data-column) " "; float: left; margin-right: .3em }
-  td small { white-space: normal }
+  td small, td small:not(.long) { white-space: normal }
   .stacked tr { border-bottom: 1px solid var(--line) }
 }
 @media print {
@@ -57,6 +57,7 @@ summary { cursor: pointer }
 }
 """
 UNSTACKED = 3  # columns of plain texts that fit a phone; others stand below each other there
+LONG = 40  # characters of a line that may be broken
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -154,6 +155,7 @@ def _cell(text: str) -> str:
     parts = [escape(first)]
     for line in others:
         place = ' class="beside"' if line.startswith("(") else ""
+        place = ' class="long"' if len(line) > LONG else place
         parts.append(f"<small{place}>{escape(line)}</small>")
     return f"<div>{' '.join(parts)}</div>"
 

@@ -22,23 +22,25 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
     rows = "Rows without a value in a column that plays a role are left out"
     rows += "." if not dropped else f": {dropped:,} of {results['rows'] + dropped:,}."
     intervals = (
-        f"Intervals are at {percent(level)}, for the population of which the rows are a sample: "
-        "from the influence of each row on the value (DeLong for the AUC, Greenwood for Kaplan and "
-        "Meier's curve, the infinitesimal jackknife for others), on a scale on which they stay "
-        "within the statistic's bounds; Wilson's for shares; of calibration errors by 1,000 draws "
-        "of the smooth curve's coefficients, from 0 on where Wald's test does not reject perfect "
-        "calibration. They are not corrected for the number of statistics."
+        f"Confidence intervals are at {percent(level)}. They follow from the influence of each row "
+        "on the statistic (DeLong's method for the AUC, Greenwood's formula for Kaplan and Meier's "
+        "curve, the infinitesimal jackknife for others), on a scale, such as the logit, on which "
+        "they stay within the statistic's bounds. Those of proportions are Wilson's; those of "
+        "calibration errors come from 1,000 draws of the smooth curve's coefficients, and from 0 "
+        "on where Wald's test does not reject perfect calibration. They were not adjusted for "
+        "multiple comparisons."
     )
     p_values = (
-        "P-values are two-sided, from the standard error of the difference. Like intervals they "
-        "are about sampling."
+        "P-values are two-sided, from the standard error of the difference (Wald), and were not "
+        "adjusted either."
     )
     is_private = results["how"]["mode"] != "one place"
     if is_private:
         intervals += texts.BRACKETS
         p_values += texts.P_VALUES_AND_BRACKETS
-    options = sorted({_options_of(one) for one in found} - {""})
-    software = f"Computed with gosta {results['version']} on {results['date']}."
+    settings = _settings(found)
+    date = f"{datetime.fromisoformat(results['date']):%Y-%m-%d %H:%M} UTC"
+    software = f"Computed with gosta {results['version']} on {date}."
     blocks: list[Block] = [Text(rows), Text(intervals)]
     if any(one.estimate.p_value is not None for one in found):
         blocks.append(Text(p_values))
@@ -46,8 +48,8 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
         blocks.append(Text(texts.TIMES + texts.AT_RISK_BY_SUMS * is_private))
     if names & texts.OF_LOGITS:
         blocks.append(Text(texts.FLOOR))
-    if options:
-        blocks.append(Text(f"Settings: {'; '.join(options)}."))
+    if settings:
+        blocks.append(Text(f"Settings: {settings}."))
     blocks.append(Text(software))
     cited = [cited for about, cited in texts.REFERENCES if names & set(about)]
     if is_private:
@@ -56,10 +58,21 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
     return Section("Methods", blocks)
 
 
-def _options_of(one: Found) -> str:
-    shown = {k: v for k, v in one.estimate.options.items() if k not in HIDDEN_OPTIONS}
-    parts = [f"{name} {_listed(value)}" for name, value in shown.items() if value not in (None, ())]
-    return f"{one.title}: {', '.join(parts)}" if parts else ""
+def _settings(found: Sequence[Found]) -> str:
+    """Return the values of options; with the statistics that have them, where these differ."""
+    by_option: dict[str, dict[str, list[str]]] = {}
+    for one in found:
+        for name, value in one.estimate.options.items():
+            if name not in HIDDEN_OPTIONS and value not in (None, (), []):
+                titles = by_option.setdefault(name, {}).setdefault(_listed(value), [])
+                titles += [one.title] * (one.title not in titles)
+    parts = []
+    for name, by_value in sorted(by_option.items()):
+        usual = max(by_value, key=lambda value: len(by_value[value]))
+        parts.append(f"{name} {usual}")
+        others = {value: titles for value, titles in by_value.items() if value != usual}
+        parts += [f"{name} of {' and '.join(of)} {value}" for value, of in others.items()]
+    return "; ".join(parts)
 
 
 def _listed(value: Any) -> str:
@@ -97,7 +110,7 @@ def privacy(results: Mapping[str, Any]) -> Section:
         text = (
             "No noise was added. The value over the rows lies for certain within the bracket of "
             "each value, which holds what is not known of rows in the same bin; where none is "
-            "shown, it is as narrow as the digits. Counts of few rows "
+            "shown, it is narrower than the last digit. Counts of few rows "
             "are left out, as each site's policy asks, but differences of numbers that are shown "
             "can tell them."
         )

@@ -12,6 +12,7 @@ from gosta.reports.tables import Found, capital, p_text, value_cells, with_inter
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
+HETEROGENEITY = "p, all groups\nCochran's Q"
 BY_GROUP = (
     "auc",
     "concordance-index",
@@ -87,7 +88,7 @@ def _table_of_lines(found: Sequence[Found]) -> Table:
             cells = [value_cells(parts[n])[0] if n in parts else missing for n in names]
             columns.append(cells)
     rows = list(map(list, zip(*columns, strict=True)))
-    rows.append(["p of all\nCochran's Q", *(c for one in found for c in (_p_of_all(one), ""))])
+    rows.append([HETEROGENEITY, *(c for one in found for c in (_p_of_all(one), ""))])
     heads = [part for one in found for part in (one.score or "value", "difference")]
     return Table(with_intervals(capital(found[0].title), found), ["", *heads], rows)
 
@@ -101,7 +102,7 @@ def _tables_of_columns(found: Sequence[Found]) -> list[Block]:
     gaps = [{gap.group: gap for gap in one.estimate.differences} for one in found]
     of_values, of_gaps = (_group_columns(parts) for parts in (values, gaps))
     if len(of_values[0]) > 2:
-        of_values[0].append("p of all\nCochran's Q")
+        of_values[0].append(HETEROGENEITY)
         for cells, one in zip(of_values[1], found, strict=True):
             cells.append(_p_of_all(one))
     parts = [("Values of groups", *of_values), ("Differences between groups", *of_gaps)]

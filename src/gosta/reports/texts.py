@@ -8,6 +8,7 @@ from gosta.sketches.risk_moments import LEAST_RISK
 
 # In the words of the field; other statistics are shown by their names.
 TITLES = {
+    "table-one": "Table 1",
     "roc-curve": "ROC curve",
     "precision-recall-curve": "precision-recall curve",
     "auc": "AUC",
@@ -82,10 +83,10 @@ P_VALUES_AND_BRACKETS = (
     "rows is open, and more bins would decide."
 )
 TIMES = (
-    "Times: a share without an event before t is that after all events earlier than t; rows at "
-    "risk at t are those whose time is t or later. The AUC at a time t compares rows with an event "
-    "before t with rows without one by then (cumulative and dynamic); events count by the inverse "
-    "probability of not being censored."
+    "The share without an event before t is Kaplan and Meier's, after all events earlier than t; "
+    "rows at risk at t are those whose time is t or later. The AUC at a time t is cumulative and "
+    "dynamic: it compares rows with an event before t with rows without one by then, weighted by "
+    "the inverse probability of not being censored."
 )
 AT_RISK_BY_SUMS = (
     " Rows at risk are shown at times that are edges of bins; a number after "
@@ -106,8 +107,8 @@ OF_LOGITS = {
     "calibration-error",
 }
 FLOOR = (
-    f"For log loss, and for calibration by logits, risks nearer than {LEAST_RISK:f} to 0 or 1 are "
-    "moved there, as these have no logit."
+    f"For the log loss and for calibration on the logit scale, risks below {LEAST_RISK:f} or above "
+    f"{1 - LEAST_RISK:f} were set to these values."
 )
 # For which statistics each work stands, and how it is cited.
 REFERENCES: tuple[tuple[tuple[str, ...], str], ...] = (

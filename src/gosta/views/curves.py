@@ -21,6 +21,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)))
 GREY = "#777777"
 INTERVAL_OPACITY, BRACKET_OPACITY = 0.15, 0.35
 BINS = "bins of rows"  # in the legend, where points need no other name
+ROWS = "number of rows"  # in the legend, of bars
 MOST_MARKED = 30  # points that are marked; a curve of more is a line
 MOST_DRAWN = 2000  # points of a curve; more cannot be seen
 FONT = "small"  # of texts inside a picture, relative to those at the axes
@@ -247,7 +248,7 @@ def _draw_histogram(ax: Any, curves: Sequence[Curve]) -> None:
             alpha=0.45,
         )
     bars.set_axis_off()
-    bars.set_label("rows")
+    ax.bar([], [], color=GREY, alpha=0.45, label=ROWS)
 
 
 def _write_risk_table(ax: Any, curves: Sequence[Curve]) -> None:
