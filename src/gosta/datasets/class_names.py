@@ -20,7 +20,9 @@ POSITIVE = (
     # Spanish, Italian, Portuguese, Dutch
     "si sí sì sim caso enfermo enferma fallecido fallecida falleció maligno maligna malato malata "
     "muerto muerta morto morta deceduto deceduta óbito positivo positiva presente verdadero "
-    "verdadera vero overleden ziek"
+    "verdadera vero overleden ziek falecido falecida faleceu "
+    # Polish, Czech, Hungarian
+    "tak zgon zmarł zmarła chory chora ano zemřel zemřela nemocný igen meghalt elhunyt"
 )
 NEGATIVE = (
     # English
@@ -33,7 +35,9 @@ NEGATIVE = (
     "bénin bénigne faux négatif négative non sain saine survie témoin vivant vivante "
     # Spanish, Italian, Portuguese, Dutch
     "ausente benigno benigna falso falsa não nee negativo negativa sano sana vivo viva controllo "
-    "gezond levend"
+    "gezond levend "
+    # Polish, Czech, Hungarian
+    "nie żyje zdrowy zdrowa ne žije zdravý nem él"
 )
 
 

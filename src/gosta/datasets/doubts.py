@@ -20,7 +20,7 @@ CODES = (9.0, 99.0, 999.0, 9999.0, 99999.0)  # that stand for missing values, al
 
 def far_values(data: Data) -> list[str]:
     """Return a doubt for each column with numbers such as 999 that are far from the others."""
-    found = {name: _far(column) for name, column in data.columns.items()}
+    found = {name: far_code(column) for name, column in data.columns.items()}
     return [
         f"{name}: {value} is far from the others; is it a code for missing? --na-values "
         f"{shlex.quote(f'{name}:{value}')}"
@@ -29,7 +29,7 @@ def far_values(data: Data) -> list[str]:
     ]
 
 
-def _far(column: NDArray[Any]) -> str:
+def far_code(column: NDArray[Any]) -> str:
     """Return the lowest or highest number if it looks like a code; empty if none does."""
     values = column[np.isfinite(column)] if column.dtype.kind in "iuf" else column[:0]
     if len(values) < FEWEST_NUMBERS:

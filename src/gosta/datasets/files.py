@@ -249,6 +249,20 @@ def _left_out(empty: int) -> tuple[str, ...]:
 
 def _encoding_doubts(path: Path, columns: Columns, encoding: str) -> tuple[str, ...]:
     """Return the doubt about a text that has other letters than those of its encoding."""
+    found = better_encoding(path, columns, encoding)
+    return (f"some letters are not those of {encoding}; say --encoding {found}",) if found else ()
+
+
+def better_encoding(path: Path, columns: Columns, encoding: str) -> str:
+    """Return the encoding whose letters fit a file better than the one by which it was read.
+
+    Returns
+    -------
+    str
+        Its name, or nothing if none does or the file is no text.
+    """
+    if "encoding" not in READERS[suffix_of(path)][1]:
+        return ""
     has_bytes = any(
         isinstance(value, bytes)
         for column in columns.values()
@@ -256,11 +270,9 @@ def _encoding_doubts(path: Path, columns: Columns, encoding: str) -> tuple[str, 
         for value in column[:MOST_COMPARED]
     )
     if codecs.lookup(encoding).name.startswith("utf") and not has_bytes:
-        return ()
+        return ""
     with _open(path, "utf-8") as file:
-        content = file.read(MAX_HEADER_BYTES)
-    found = better(content, encoding)
-    return (f"some letters are not those of {encoding}; say --encoding {found}",) if found else ()
+        return better(file.read(MAX_HEADER_BYTES), encoding)
 
 
 def _parse_plain(

@@ -30,7 +30,7 @@ from gosta.net.addresses import certificate_name
 from gosta.net.agreements import read_agreements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig, NodeSettings, Task
 from gosta.net.deploy.bundles import Invitation
-from gosta.net.deploy.check_data import Counted, Finding, Level, check_data
+from gosta.net.deploy.check_data import PROPOSAL, Counted, Finding, Level, check_data
 from gosta.net.deploy.node_folder import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, NodeFolder
 from gosta.net.deploy.site_log import read_history
 from gosta.net.deploy.terms import row_words
@@ -127,7 +127,8 @@ def check(folder: Path, trial: Trial = NO_TRIAL) -> list[Finding]:
         found += [*_check_declared(folder, config, listed, counted), *_check_agreements(folder)]
     found += _check_neighbours(folder, config, listed)
     sites = len(listed.members) if listed else len(config.neighbours) + 1
-    return [*found, _check_verdict(folder, config, policy, counted, sites, found)]
+    found.append(_check_verdict(folder, config, policy, counted, sites, found))
+    return sorted(found, key=lambda finding: finding.check == PROPOSAL)  # the line to copy is last
 
 
 # Policy.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -14,10 +14,19 @@ from numpy.typing import NDArray
 
 from gosta.datasets import Data
 from gosta.datasets.columns import value_text
+from gosta.datasets.doubts import is_per_cent
 from gosta.datasets.files import Format
+from gosta.datasets.harmonise import Harmonisation
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
-from gosta.net.deploy.column_views import ColumnView, Declared, load_raw, view_columns
+from gosta.net.deploy.column_views import (
+    ColumnView,
+    Declared,
+    count_missing,
+    load_raw,
+    view_columns,
+)
+from gosta.net.deploy.proposed_reading import Wanted, options_text, propose
 from gosta.net.node.rows import (
     columns_of,
     layout_of,
@@ -30,6 +39,11 @@ from gosta.net.node.rows import (
 from gosta.private.policy import Policy
 from gosta.views import numbers
 
+MOST_NAMES = 40  # of the columns of a file that are listed
+UNREADABLE = "cannot be read"
+NOT_THERE = "not in the file"
+PROPOSAL = "options"
+PER_CENT = "of per cent, this makes shares"
 Level = Literal["ok", "warning", "error"]
 
 
@@ -78,15 +92,23 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
     path = folder / config.node.data
     found: list[Finding] = []
     if not task.encoded_columns:
-        try:
-            table = load_table(path, form)
-            found += map(_doubt, table.doubts)
-            raw = load_raw(path, form, table)
-            found += _check_columns(task, table, policy, raw, form)
-            found += _check_codes(raw, form)
-        except GostaError as error:
-            hint = f"see node.data in {NODE_FILE}"
-            return Counted(), [Finding.error("data", "cannot be read", hint, str(error))]
+        found = _check_table(task, path, policy, form, form)
+        if any(one.level != "ok" for one in found):
+            proposed = propose(path, form, _wanted(task, policy))
+            found = _check_table(task, path, policy, form, proposed)
+            if options_text(proposed) != options_text(form):
+                found.append(_proposal(proposed, _has_missing(task, path, policy, proposed)))
+        if found and found[0].text == UNREADABLE:
+            return Counted(), found
+    counted, rows = _count(task, path, folder, policy, form, found)
+    place = len(found) - (bool(found) and found[-1].check == PROPOSAL)
+    return counted, [*found[:place], rows, *found[place:]]
+
+
+def _count(
+    task: Task, path: Path, folder: Path, policy: Policy, form: Format, found: Sequence[Finding]
+) -> tuple[Counted, Finding]:
+    """Return how many rows count, and whether they are enough."""
     try:
         counted = Counted(len(read_rows(task, path, folder, form)))
         if task.private and policy.person is not None:
@@ -94,13 +116,66 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
             people = people_of(data, layout, policy.person)[layout.complete_rows(data)]
             counted = counted._replace(people=len(set(people.tolist())))
     except GostaError as error:
-        return Counted(), [*found, _unusable(found, error)]
-    return counted, [*found, _check_count(task, counted, policy)]
+        return Counted(), _unusable(found, error)
+    return counted, _check_count(task, counted, policy)
+
+
+def _check_table(
+    task: Task, path: Path, policy: Policy, form: Format, proposed: Format
+) -> list[Finding]:
+    """Check a file's columns; hints are those of how it seems to be meant."""
+    try:
+        table = load_table(path, form)
+        raw = load_raw(path, form, table)
+        return [
+            *map(_doubt, table.doubts),
+            *_check_columns(task, table, policy, raw, form, proposed.harmonise),
+            *_check_codes(raw, form),
+        ]
+    except GostaError as error:
+        hint = f"see node.data in {NODE_FILE}"
+        return [Finding.error("data", UNREADABLE, hint, str(error))]
+
+
+def _wanted(task: Task, policy: Policy) -> list[Wanted]:
+    """Return all columns that the network has, and those of the policy."""
+    declared = _declared(task)
+    names = dict.fromkeys([*_read_columns(task, policy), *task.dictionary])
+    return [
+        Wanted(name, own, bool(own.levels))
+        for name in names
+        for own in [declared.get(name, Declared())]
+    ]
+
+
+def _read_columns(task: Task, policy: Policy) -> list[str]:
+    names = list(sums_of(task).columns if task.private else columns_of(task))
+    return names if policy.person is None else [*names, policy.person]
+
+
+def _has_missing(task: Task, path: Path, policy: Policy, form: Format) -> bool:
+    """Return whether columns that are read so have missing values that are not left out."""
+    try:
+        table = load_table(path, form)
+    except GostaError:
+        return False
+    read = [table.columns[name] for name in _read_columns(task, policy) if name in table.columns]
+    return not task.drop_missing and any(count_missing(column) for column in read)
+
+
+def _proposal(proposed: Format, drops_missing: bool) -> Finding:
+    """Return the options that read a file as it seems to be meant."""
+    return Finding.warning(
+        PROPOSAL,
+        "with these the file seems to be read as it is meant; look at each, and try them",
+        options_text(proposed) + " --drop-missing" * drops_missing,
+    )
 
 
 def _unusable(found: Sequence[Finding], error: GostaError) -> Finding:
     """Return the finding for rows that cannot be used, for a reason that may be found already."""
-    if any(one.level == "error" and error.reason in one.detail for one in found):
+    errors = [one for one in found if one.level == "error"]
+    if any(error.reason in one.detail or one.text == NOT_THERE for one in errors):
         return Finding.error("rows", "cannot be used before the errors above are corrected")
     return Finding.error("rows", "cannot be used", "correct the file", str(error))
 
@@ -136,19 +211,18 @@ def _check_codes(raw: Data, form: Format) -> list[Finding]:
 
 
 def _doubt(text: str) -> Finding:
-    hint = f"see header and sheet under [node] in {NODE_FILE}"
-    return Finding.warning("data", "may not be read as it is meant", hint, text)
+    return Finding.warning("data", "may not be read as it is meant", detail=text)
 
 
 def _check_columns(
-    task: Task, data: Data, policy: Policy, raw: Data, form: Format
+    task: Task, data: Data, policy: Policy, raw: Data, form: Format, rules: Harmonisation
 ) -> Iterator[Finding]:
     """Check the columns that the task and the policy name, and those of the dictionary."""
-    names = list(sums_of(task).columns if task.private else columns_of(task))
-    if policy.person is not None:
-        names.append(policy.person)
+    names = _read_columns(task, policy)
     read = set(names)
-    names += [name for name in task.dictionary if name in data.columns]
+    names += [name for name in task.dictionary if name in data.columns or name in rules.columns]
+    if not set(names) <= data.columns.keys():
+        yield Finding.ok("columns", f"the file has {shorten(list(data.columns), MOST_NAMES)}")
     declared = _declared(task)
     classes = [name for name, column in task.dictionary.items() if column.type == "class"]
     texts = {policy.person, task.label, *classes}
@@ -157,9 +231,7 @@ def _check_columns(
     for view in views:
         name = view.name
         if not view.source:
-            there = f"the file has {shorten(list(data.columns))}"
-            hint = f"say what it is called there: --column {name}=..., or in {NODE_FILE}"
-            finding = Finding.error(f"column {name}", f"not in the file; {there}", hint)
+            finding = _missing_column(name, rules.columns.get(name), name in read)
         else:
             # Of columns that are only described, missing values keep nobody from taking part.
             own = task if name in read else replace(task, drop_missing=True)
@@ -168,15 +240,26 @@ def _check_columns(
             else:
                 ends = declared.get(name, Declared()).range
                 finding = _check_numbers(own, data, name, ends, policy)
-                if view.out:
+                if view.out and not finding.hint.startswith(PER_CENT):
                     cell = _first_beyond(name, data, raw.columns[view.source], ends)
                     finding = finding._replace(detail=finding.detail or cell)
         yield finding._replace(view=view)
     for name, one in declared.items():
         if one.levels and name in data.columns:
-            yield _check_levels(data, name, one.levels, name == task.label)
+            known = rules.values.get(name, {})
+            yield _check_levels(data, name, one.levels, name == task.label, known)
     if task.private and task.label and task.classes:
         yield from _check_outcome(task, data, policy)
+
+
+def _missing_column(name: str, likely: str | None, is_read: bool) -> Finding:
+    """Return the finding for a column that the file has not, or by another name."""
+    hint = f"say what it is called there: --column {name}=..., or in {NODE_FILE}"
+    if likely is not None:
+        hint = f"{likely!r} seems to be it: --column {shlex.quote(f'{name}={likely}')}"
+    if is_read:
+        return Finding.error(f"column {name}", NOT_THERE, hint)
+    return Finding.warning(f"column {name}", "not in the file by this name", hint)
 
 
 def _check_outcome(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
@@ -270,6 +353,8 @@ def _check_numbers(
     beyond = int(np.count_nonzero((values < low) | (values > high)))
     share = _share(beyond, len(data), policy)
     text = f"{finding.text}, beyond {low:g} to {high:g} in {share}"
+    if beyond and low >= 0 and high <= 1 and is_per_cent(values):
+        return Finding.warning(finding.check, text, f"{PER_CENT}: --scale {name}=0.01")
     if beyond:
         hint = "they count as the ends of the range; is its unit right?"
         return Finding.warning(finding.check, text, hint)
@@ -291,7 +376,11 @@ def _first_beyond(
 
 
 def _check_levels(
-    data: Data, name: str, declared: Sequence[str | int | float], is_label: bool
+    data: Data,
+    name: str,
+    declared: Sequence[str | int | float],
+    is_label: bool,
+    meant: Mapping[str, str | int | float],
 ) -> Finding:
     """Check that a column holds declared values only."""
     levels = tuple(map(str, declared))
@@ -303,9 +392,11 @@ def _check_levels(
             table.level_codes(name, levels)
     except GostaError as error:
         text = f"others than those declared for all sites ({shorten(levels)})"
+        pairs = ",".join(f"{value}={level}" for value, level in meant.items()) or "...=..."
+        option = f"--value {shlex.quote(f'{name}:{pairs}')}"
         hint = (
-            f"say what they mean (--value {name}:...=...), correct the rows, or ask the "
-            "coordinator to declare the value for all sites"
+            f"say what they mean ({option}), correct the rows, or ask the coordinator to declare "
+            "the value for all sites"
         )
         return Finding.error(f"values of {name}", text, hint, str(error))
     return Finding.ok(f"values of {name}", f"all declared: {shorten(levels)}")

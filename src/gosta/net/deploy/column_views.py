@@ -69,6 +69,11 @@ def _view(name: str, source: str, raw: Data, table: Data, declared: Declared) ->
     return ColumnView(name, source, found, became, missing, _count_out(column, present, declared))
 
 
+def count_missing(column: NDArray[Any]) -> int:
+    """Return how many rows have no value in a column."""
+    return sum(map(_is_missing, column.tolist()))
+
+
 def _is_missing(value: object) -> bool:
     return value is None or value != value or value == ""
 
