@@ -161,9 +161,9 @@ def test_wrong_names_and_values_are_findings(run: Any, tmp_path: Path, invitatio
     write_german(tmp_path / "german.csv")
     file = ["--data", tmp_path / "german.csv"]
     out = run("check", invitation, *file, "--encoding", "latin-1", "--column", "died=verstorben")[1]
-    assert "column risk: not in the file; the file has died, Geschlecht" in out
-    assert "say what it is called there: --column risk=..., or in node.toml" in out
-    assert "say what they mean (--value died:...=...)" in out
+    assert "columns: the file has died, Geschlecht, Risiko" in out
+    assert "column risk: not in the file\n         'Risiko, geschätzt vom Modell' seems to" in out
+    assert "say what they mean (--value died:nein=no,ja=yes)" in out
     out = run("check", invitation, *file, "--encoding", "latin-1", "--column", "died=tot")[1]
     assert "unknown column of" in out
     code, _, err = run("check", invitation)

@@ -1,4 +1,4 @@
-"""Messy files: the first check says all, and its last line, copied, reads the file as it is meant."""
+"""Messy files: the first check says all, and its last line reads the file as it is meant."""
 
 from __future__ import annotations
 
