@@ -155,7 +155,8 @@ def _audit_sums(folder: Path, as_json: bool) -> None:
         sent = [logged.entry for logged in site.log if logged.entry.event == "contribution"]
         if sent:
             last = sent[-1]
-            what = [f"columns {shorten(last.columns, 20)}", f"{last.bins} bins"]
+            what = [f"columns {shorten(last.columns, 20)}"]
+            what += [] if last.shown else [f"{last.bins} bins"]
             if last.rows_of:
                 what.insert(0, f"rows as they were at {_time(last.rows_of)}")
             if last.strata:
@@ -181,8 +182,10 @@ def _entry_line(entry: LogEntry, folder: Path) -> tuple[str, ...]:
     from gosta.net.watch.overview import with_folder
 
     noise = _noise(entry)
-    event = f"{entry.event}, round 2" if entry.round > 1 else entry.event
+    event = f"{entry.event}, round {entry.round}" if entry.round > 1 else entry.event
     about = shorten(entry.statistics.split(","), 3)
+    if entry.shown and entry.event == "contribution":
+        about = f"{about}: {entry.shown}"
     if entry.reason:
         about = f"{about}: {with_folder(entry.reason, folder)}"
     if entry.event == "agreement":

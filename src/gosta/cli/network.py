@@ -18,6 +18,7 @@ from gosta.errors import InputError, shorten
 if TYPE_CHECKING:
     from gosta.datasets import Data
     from gosta.net.deploy.authority import Passphrase
+    from gosta.net.deploy.fit_plan import FitGoal
     from gosta.net.deploy.plan import Goal, Roles
     from gosta.private.settings import PrivateSettings
 
@@ -126,12 +127,56 @@ class Addresses:
         return Passphrase(self.passphrase_file) if self.passphrase or self.passphrase_file else None
 
 
+@dataclass(frozen=True)
+class Model:
+    """A regression model over all sites' rows, by private sums."""
+
+    TITLE: ClassVar = "A regression model, in place of a statistic"
+    fit: Annotated[
+        str | None, "logistic, linear, poisson, cox or auc, by private sums: no row leaves a site."
+    ] = None
+    outcome: Annotated[str | None, "Column that the model explains."] = None
+    formula: Annotated[
+        str | None, "In place of outcome and columns: 'died ~ age * sex + bs(bmi, df=4)'."
+    ] = None
+    levels: Annotated[
+        list[str] | None, "Values of a factor at all sites, the reference first: stage=II,I,III."
+    ] = None
+    penalty: Annotated[
+        float | None, "Half of it times the squares of standardised coefficients is added (ridge)."
+    ] = None
+
+    def goal(self, task: Task, rows: options.Rows) -> FitGoal | None:
+        """Return the model; None if a statistic is computed."""
+        from gosta.net.deploy.fit_plan import FitGoal
+
+        given = {"outcome": self.outcome, "penalty": self.penalty}
+        if self.fit is None:
+            for name in (field.name for field in dataclasses.fields(self)):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name} is for models; add --fit, such as --fit logistic")
+            return None
+        if self.formula is not None and rows.columns is not None:
+            raise InputError("formula and columns are both given: give one of the two")
+        goal = task.goal(rows)
+        given |= {"time": rows.time, "event": rows.event, "positive": rows.positive}
+        levels = [pair for text in self.levels or [] for pair in options.parse_strata(text)]
+        return FitGoal(
+            self.fit,
+            self.formula or options.parse_terms(rows.columns),
+            {**(goal.options or {}), **given},
+            dict(levels),
+            goal.confidence_level,
+        )
+
+
 def init(
     folder: Annotated[Path, typer.Argument(help="The folder to create.")],
     task: Task,
     placement: Placement,
     rows: options.Rows,
     private: options.Private,
+    model: Model,
     addresses: Addresses,
     data: Annotated[
         str | None,
@@ -164,7 +209,12 @@ def init(
             raise InputError(
                 f"{name} requires --data; without it, each site provides a file of its own"
             )
-    chosen = None if data is None else rows.select(rows.load(data))
+    chosen = None if data is None else rows.load(data)
+    fitted = model.goal(task, rows)
+    if fitted is not None:
+        private = dataclasses.replace(private, private=True)
+    elif chosen is not None:
+        chosen = rows.select(chosen)
     if study is None:
         settings = _private_settings(private, chosen)
         goal, roles = task.goal(rows), task.roles(rows)
@@ -182,7 +232,8 @@ def init(
                 raise InputError(
                     f"{name} = {value!r} is for exchanges of rows; leave it out with --private"
                 )
-        made = plan.for_private(goal, settings, graph, nodes, seed, roles, chosen, deal, by)
+        where = (settings, graph, nodes, seed, roles, chosen, deal, by)
+        made = plan.for_private(goal, *where) if fitted is None else plan.for_fit(fitted, *where)
     else:
         options.check_pairwise(task.statistic)
         if chosen is None:

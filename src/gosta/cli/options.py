@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -486,6 +487,18 @@ def _edges(text: str) -> tuple[str, tuple[float, ...]]:
     if not column:
         raise InputError(f"edges = {text!r} must be COLUMN=A,B,C, such as risk=0.1,0.5")
     return column, edges
+
+
+def parse_terms(texts: Sequence[str] | None, names: Collection[str] = ()) -> list[str]:
+    """Return the terms in texts such as "a,b"; a comma in parentheses separates none."""
+    parts = [
+        part.strip()
+        for text in texts or []
+        for part in ([text] if text in names else re.split(r",(?![^()]*\))", text))
+    ]
+    if not all(parts):
+        raise InputError(f"columns = {','.join(texts or [])!r}: a name is empty")
+    return parts
 
 
 def parse_strata(text: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -275,7 +275,7 @@ class Model(ABC):
         size = len(self.design.names)
         return np.column_stack([np.ones(len(rows)), rows[:, :size]]), rows[:, size:]
 
-    def _empty(self, state: State) -> list[Term]:
+    def empty_terms(self, state: State) -> list[Term]:
         """Return the terms of no rows, which say how many sums there are."""
         return self.terms(self._no_rows(), state)
 
@@ -284,7 +284,7 @@ class Model(ABC):
 
     def size(self, state: State) -> int:
         """Return how many sums the round has that a state is for."""
-        return sum(term.bin_count * term.length for term in self._empty(state))
+        return sum(term.bin_count * term.length for term in self.empty_terms(state))
 
     def features(self, rows: Floats, state: State) -> Features:
         """Return the features of encoded rows, each from 0 to 1, and their places in the sums."""
@@ -303,7 +303,7 @@ class Model(ABC):
     def parts(self, state: State, totals: Floats) -> list[Floats]:
         """Return the totals of each term of a round: bins × length, or length if there are none."""
         parts, start = [], 0
-        for term in self._empty(state):
+        for term in self.empty_terms(state):
             part = totals[start : start + term.bin_count * term.length]
             parts.append(part if term.bins is None else part.reshape(term.bin_count, -1))
             start += len(part)

@@ -301,6 +301,17 @@ def make_design(
     return design
 
 
+def columns_read(terms: Sequence[str], declared: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the columns of data that terms read; `declared` are names that need no quotes.
+
+    >>> columns_read(["age:sex", "bs(bmi, df=4)"])
+    ('age', 'sex', 'bmi')
+    """
+    known = _Known(dict.fromkeys(declared, (0.0, 1.0)), {}, None)
+    parts = (part for term in terms for part in known.parts(term))
+    return tuple(dict.fromkeys(_parsed(part)[1] for part in parts))
+
+
 def _coded(term: Term, terms: Sequence[Term]) -> Term:
     """Return a term whose factors have a reference where its margin is a term, too.
 

@@ -23,6 +23,8 @@ from gosta.sketches.results import StratumResult, Values, known, no_result
 # Binary digits of a feature after the point. Totals over 2^21 rows are exact in a float64, so that
 # they are the same numbers in journals as in masked sums.
 BITS = 32
+# What a round shows, by how many columns are multiplied.
+SHOWN = ("weights", "weighted columns", "weighted products of columns")
 LEVEL = 0.95  # of intervals where none is asked for
 # Of a number of an encoded row, when rows are compared: far below what sums of rows show.
 COMPARED_BITS = 40
@@ -71,7 +73,11 @@ class FitLayout:
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        return (self.model.name,)
+        return (name_of(self.model),)
+
+    @property
+    def rows_per_column(self) -> float:
+        return self.model.min_rows_per_column
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -107,7 +113,18 @@ class FitLayout:
 
     @property
     def numbers(self) -> str:
-        return f"{self.size:,} in the first of at most {self.model.max_rounds} rounds"
+        return f"{self.size:,} (in the first round)"
+
+    @property
+    def shown(self) -> str:
+        """What the total of this round shows of the rows of all sites, in words."""
+        rounds, parts = self.state.rounds, []
+        for term in self.model.empty_terms(self.state):
+            of_bins = f" in each of {term.bin_count:,} bins" if term.bin_count > 1 else ""
+            parts.append(f"{SHOWN[term.order]}{of_bins} ({term.bin_count * term.length:,})")
+        over = f"over {self.state.moments[0]:,.0f} rows" if rounds else "over all rows"
+        where = f"at the coefficients after round {rounds}" if rounds else "moments"
+        return f"{where}, {over}: sums of {', '.join(parts)}"
 
     @property
     def final(self) -> FitLayout:
@@ -180,7 +197,7 @@ class FitLayout:
         try:
             fit = self.fit(totals, level or LEVEL, min_cell)
         except GostaError as error:
-            return [no_result(self.model.name, "")._replace(why=str(error))]
+            return [no_result(name_of(self.model), "")._replace(why=str(error))]
         return [result_of(fit, level)]
 
     def exact_values(self, x: Floats) -> list[Values | None]:
@@ -202,12 +219,18 @@ def check_size(layout: FitLayout) -> None:
         )
 
 
+def name_of(model: Model) -> str:
+    """Return the name of a model as policies and results have it: "auc" is a statistic, too."""
+    return f"fit-{model.name}"
+
+
 def result_of(fit: Fit, level: float | None = None) -> StratumResult:
     """Return the coefficients of a fit as the result of a statistic with several values."""
     values = known(fit.coefficients)
     ends = zip(known(fit.low), known(fit.high), strict=True)
-    return no_result(fit.model.name, "")._replace(
+    return no_result(name_of(fit.model), "")._replace(
         has_value=True,
+        is_fit=True,
         value=values,
         low=values,
         high=values,

@@ -39,6 +39,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     rows_per_person: int = 1  # at most
     # What its noise follows from: contributions with the same have the same noise, paid once.
     noise: str = ""
+    shown: str = ""  # what the total shows, where rounds differ in that
     rows_of: float = 0.0  # when the contributed rows were read from the file, in seconds since 1970
 
     @property

@@ -89,6 +89,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 10
     max_bins: Annotated[int, Key("of a column", 0, MANY)] = 1024
+    min_rows_per_column: Annotated[
+        int, Key("rows of all sites that a model must have for each of its columns", 0, MANY)
+    ] = 10
     epsilon_budget: Annotated[
         float,
         Key(
@@ -121,6 +124,8 @@ class Subject(NamedTuple):
     rows: int = 0  # that the site has
     people: int | None = None  # whose rows these are, if there is a column of persons
     spent: tuple[Spent, ...] = ()  # the privacy of each round, if there is noise
+    # Rows of all sites that a model needs for each of its columns; None: it is no model.
+    rows_per_column: float | None = None
 
 
 class Past(NamedTuple):
@@ -173,6 +178,9 @@ def verdict_to_join(policy: Policy, subject: Subject, history: Sequence[Past], n
         return forbidden
     if subject.bins > policy.max_bins:
         return f"{subject.bins} bins, {policy.max_bins} allowed"
+    needed = policy.min_rows_per_column
+    if subject.rows_per_column is not None and subject.rows_per_column < needed:
+        return f"{subject.rows_per_column:g} rows for each column of the model, {needed} needed"
     counted = subject.rows if subject.people is None else subject.people
     if counted < policy.min_rows:
         noun = "row" if subject.people is None else "person"

@@ -37,6 +37,7 @@ ANYTHING = Policy(
     modes=MODES,
     min_rows=0,
     min_sites=1,
+    min_rows_per_column=0,
     min_share=0.0,
     min_cell=0,
     max_bins=1 << 20,
@@ -383,6 +384,7 @@ def participants_by(
         columns=layout.columns,
         layout=layout.fingerprint,
         bins=layout.bins,
+        rows_per_column=layout.rows_per_column,
         spent=() if epsilon is None else (Spent(noise.law, epsilon, settings.delta),),
     )
     verdicts = {

@@ -45,10 +45,11 @@ def estimates_of(
         yield pooled.with_groupings(made)
 
 
-def differences_of(results: Iterable[StratumResult], level: float | None) -> list[Estimate]:
+def differences_of(results: Sequence[StratumResult], level: float | None) -> list[Estimate]:
     """Return the value of each statistic in each stratum less that in the largest one."""
-    found = estimates_of(results, level)
-    grouped = [one for estimate in found for one in estimate.grouped]
+    with_strata = {result.statistic for result in results if result.stratum}
+    compared = (result for result in results if result.statistic in with_strata)
+    grouped = [one for estimate in estimates_of(compared, level) for one in estimate.grouped]
     return [difference for one in grouped for difference in one.differences]
 
 

@@ -205,6 +205,10 @@ class Layout:
             return self.rows.bins
         return max((axis.bins for sketch in self.sketches for axis in sketch.axes), default=1)
 
+    @property
+    def rows_per_column(self) -> None:
+        return None
+
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Return the columns of the data that are read."""
@@ -513,6 +517,10 @@ class Layout:
     def final(self) -> Layout:
         """Return the layout of the last round, with bins of equal width until edges are found."""
         return self if self.rows is None else self.rows
+
+    @property
+    def shown(self) -> str:
+        return ""
 
     @property
     def numbers(self) -> str:

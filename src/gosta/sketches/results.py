@@ -67,6 +67,7 @@ class StratumResult(NamedTuple):
     # Of a curve: points asked for that lie inside a bin, since small bins were merged.
     without_edge: tuple[float, ...] = ()
     why: str = ""  # there is no value, if that is known
+    is_fit: bool = False  # whether the values are the coefficients of a model
 
 
 def no_result(statistic: str, stratum: str) -> StratumResult:

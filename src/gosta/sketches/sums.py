@@ -46,6 +46,10 @@ class Sums(Protocol):
         """The names of what follows from the totals, as policies name them."""
 
     @property
+    def rows_per_column(self) -> float | None:
+        """Rows that a model needs for each of its columns, else it shows no more; None: none."""
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the data that are read."""
 
@@ -72,6 +76,10 @@ class Sums(Protocol):
     @property
     def final(self) -> Sums:
         """The sums of the last round, as far as they are known."""
+
+    @property
+    def shown(self) -> str:
+        """What the total shows, in words, where rounds differ in that."""
 
     def describe(self) -> Mapping[str, str]:
         """Return what is summed, in words."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,14 +22,16 @@ from gosta.estimation.placement import Placement, assign_at_random, assign_by_co
 from gosta.estimation.setting import make_setting
 from gosta.graphs.graph import Graph, sizes_from
 from gosta.net.config import MIN_SITES, Task, check_protocol, is_for_one_row_each, protocol_of_nodes
+from gosta.net.deploy.fit_plan import FitGoal, declare_fit
 from gosta.net.deploy.shared_settings import find_shared_settings, table_to_csv
 from gosta.net.node import rows
-from gosta.net.node.rows import layout_of
+from gosta.net.node.rows import layout_of, sums_of
 from gosta.private.noise import choose_noise
 from gosta.private.settings import PrivateSettings, check_settings
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.layout import Layout
 from gosta.sketches.layout_builder import check_columns
+from gosta.sketches.sums import Sums
 from gosta.statistics import references
 from gosta.statistics.definition import Statistic
 from gosta.statistics.joint import Member, check_options, choose, why_no_interval
@@ -231,20 +234,59 @@ def for_private(
     task = _without_unused_ranges(task, layout)
     assert task.private is not None
     check_columns(layout, task.private)
+    made = _for_sums(
+        task, layout, graph, nodes, seed, None if shared is None else shared.data, deal, by
+    )
+    if shared is None:
+        return made
+    return dataclasses.replace(made, ranges=shared.ranges, rounded_options=shared.rounded_options)
+
+
+def for_fit(
+    goal: FitGoal,
+    settings: PrivateSettings,
+    graph: str | None,
+    nodes: int | None,
+    seed: int,
+    roles: Roles = NO_ROLES,
+    data: Data | None = None,
+    deal: str | None = None,
+    by: str | None = None,
+) -> Plan:
+    """Plan a network that fits a model to sites' own data, or to the rows of a data set."""
+    task, ranges = declare_fit(
+        goal, settings, roles.dictionary, roles.classes, roles.drop_missing, data
+    )
+    made = _for_sums(task, sums_of(task), graph, nodes, seed, data, deal, by)
+    return dataclasses.replace(made, ranges=ranges)
+
+
+def _for_sums(
+    task: Task,
+    layout: Sums,
+    graph: str | None,
+    nodes: int | None,
+    seed: int,
+    data: Data | None,
+    deal: str | None,
+    by: str | None,
+) -> Plan:
+    """Plan a network of private sums, of which all is declared."""
+    assert task.private is not None
     nodes = nodes if by is not None else _count_nodes(graph, nodes, seed)
     files: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
     sites: tuple[str, ...] = ()
-    if shared is not None:
-        places, sites = _place(layout, shared.data, nodes, deal, by, seed)
-        files = tuple(table_to_csv(shared.data, layout.columns, place) for place in places)
+    if data is not None:
+        places, sites = _place(layout, data, nodes, deal, by, seed)
+        files = tuple(table_to_csv(data, layout.columns, place) for place in places)
         counts = tuple(map(len, places))
         nodes = len(places)
     assert nodes is not None
     if nodes < MIN_SITES:
         why = f"private sums need at least {MIN_SITES} sites, since of two each learns the other's"
         raise InputError(f"nodes = {nodes}: {why}")
-    choose_noise(settings, layout, nodes)
+    choose_noise(task.private, layout, nodes)
     with sizes_from("nodes", most=None if by is None else 0):
         network = graphs.load(graph, nodes, seed).in_order_of(sites)
     return Plan(
@@ -255,8 +297,6 @@ def for_private(
         data_files=files,
         counts=counts,
         sites=sites,
-        ranges={} if shared is None else shared.ranges,
-        rounded_options=() if shared is None else shared.rounded_options,
     )
 
 
@@ -316,7 +356,7 @@ def _check_classes(roles: Roles) -> None:
 
 
 def _place(
-    layout: Layout, data: Data, nodes: int | None, deal: str | None, by: str | None, seed: int
+    layout: Sums, data: Data, nodes: int | None, deal: str | None, by: str | None, seed: int
 ) -> tuple[list[Integers], tuple[str, ...]]:
     """Return which rows each node has, and the nodes' names where these are values of a column."""
     if by is not None:

@@ -75,8 +75,8 @@ def find_shared_settings(task: Task, data: Data) -> SharedSettings:
         rounded += [name for name in fixed if name not in rounded]
         task = replace(task, options={**task.options, **fixed})
         if layout.classes and not task.classes:
-            task = replace(task, classes=tuple(map(_plain, layout.classes)))
-        levels = {column: tuple(map(_plain, values)) for column, values in layout.levels}
+            task = replace(task, classes=tuple(map(plain, layout.classes)))
+        levels = {column: tuple(map(plain, values)) for column, values in layout.levels}
         settings = replace(settings, strata=levels)
         if part.sketch.roles == ("score",) and len(part.columns) > 1:  # rows are projected
             selected = dataclasses.replace(data, drop_missing=True).select(part.columns, task.label)
@@ -114,7 +114,8 @@ def _fixed_options(part: Part, given: Mapping[str, Any]) -> dict[str, Any]:
     return fixed
 
 
-def _plain(value: Any) -> str | int | float:
+def plain(value: Any) -> str | int | float:
+    """Return a value of a column as settings hold it."""
     is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
     return value if is_plain else str(value)
 

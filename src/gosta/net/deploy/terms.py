@@ -88,6 +88,8 @@ def _private_terms(task: Task, common: Mapping[str, str]) -> dict[str, str]:
     layout, private = sums_of(task), task.private
     assert private is not None
     noise = "none: all members know the exact totals, of which curves merge small bins"
+    if task.fit is not None:
+        noise = "none: all members know the exact totals of each round"
     if private.epsilon is not None:
         noise = (
             f"every release is ({private.epsilon:g}, {private.delta:g})-differentially private for "

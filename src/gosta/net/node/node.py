@@ -529,6 +529,10 @@ class Node(ABC):
 
     # Status.
 
+    def release(self) -> object:
+        """Return the report of the last release of private sums; None if there is none."""
+        return None
+
     def status(self) -> Status:
         """Return the state of the node, its estimate and its neighbours."""
         now, serial, lists = self.loop.time(), self.peer.trust.serial, self.lists

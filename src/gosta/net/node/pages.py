@@ -28,7 +28,11 @@ class Pages(Server):
     """The pages of a node."""
 
     def __init__(
-        self, status: Callable[[], Status], journal: Journal | None, names: Collection[str]
+        self,
+        status: Callable[[], Status],
+        journal: Journal | None,
+        names: Collection[str],
+        release: Callable[[], object],
     ) -> None:
         self.address = ""  # where it listens, once served
         self._status, self._journal = status, journal
@@ -40,6 +44,7 @@ class Pages(Server):
             "/status": lambda _: Response(msgspec.json.encode(status()), "application/json"),
             "/ledger": lambda _: self._ledger(),
             "/contributions": lambda _: self._contributions(),
+            "/release": lambda _: Response(msgspec.json.encode(release()), "application/json"),
             "/metrics": lambda _: Response(generate_latest(self._registry), CONTENT_TYPE_LATEST),
             "/healthz": lambda _: self._health(),
         }
@@ -76,10 +81,14 @@ async def serve(
     status: Callable[[], Status],
     journal: Journal | None = None,
     names: Collection[str] = (),
+    release: Callable[[], object] = lambda: None,
 ) -> Pages:
-    """Serve a node's pages at an address; `names` are hosts under which clients may ask."""
+    """Serve a node's pages at an address; `names` are hosts under which clients may ask.
+
+    `release` returns the report of the last release of private sums, None if there is none.
+    """
     listener = addresses.listen(address, "status_page")
-    pages = Pages(status, journal, {addresses.parse(address).host, *names})
+    pages = Pages(status, journal, {addresses.parse(address).host, *names}, release)
     pages.address = addresses.listening_address(listener)
     await pages.start(listener)
     return pages

@@ -20,7 +20,7 @@ from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
 from gosta.models import make_design, make_model
 from gosta.models.layout import FitLayout, check_size
 from gosta.net.config import Task, check_row_count
-from gosta.net.limits import MAX_ROW_VALUE
+from gosta.net.limits import MAX_ROUNDS, MAX_ROW_VALUE
 from gosta.private.accounting import Spent
 from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
@@ -80,9 +80,18 @@ def fit_of(task: Task, settings: FitSettings) -> FitLayout:
             remedy="leave it out",
         )
     design = make_design(settings.terms, ranges=task.private.ranges, levels=settings.levels)
-    first = FitLayout(make_model(task.statistic, design, **task.options))
+    first = FitLayout(make_model(task.statistic, design, **_frozen(task.options)))
     check_size(first)
+    if first.model.max_rounds > MAX_ROUNDS:
+        raise InputError(f"max_rounds = {first.model.max_rounds}: {MAX_ROUNDS} is the limit")
     return first
+
+
+def _frozen(value: Any) -> Any:
+    """Return a value of settings with tuples in place of lists."""
+    if isinstance(value, dict):
+        return {name: _frozen(one) for name, one in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
 def layout_of(task: Task) -> Layout:
@@ -326,6 +335,7 @@ def subject_of(
         rows,
         people,
         tuple(spent),
+        layout.rows_per_column,
     )
 
 

@@ -83,7 +83,9 @@ async def _run(folder: Path) -> None:
             settings.name,
             *(parse(place).host for place in (settings.listen, settings.advertise) if place),
         }
-        page = await pages.serve(address, node.status, journal, names) if address else None
+        page = None
+        if address:
+            page = await pages.serve(address, node.status, journal, names, node.release)
         log("started", listen=transport.address, status_page=address, epoch=node.peer.epoch)
         node.start(transport, _boot_id())
         checks = loop.create_task(_check_links(transport))

@@ -212,6 +212,8 @@ def _result_row(result: StratumResult, sums: SumStatus, where: str) -> Row:
     value = bracket = interval = numbers.NONE
     if not result.has_value:
         value = f"none: {result.why or 'too few rows, or too much noise'}"
+    elif result.is_fit:
+        value = f"{numbers.count(len(result.value), 'coefficient')}{where}"
     elif len(result.value) > 1:
         value = f"{len(result.value)} values{where}"
     else:
@@ -231,7 +233,24 @@ def curves(status: Status) -> list[Table]:
     sums = status.sums
     if sums is None:
         return []
-    return [_curve(one, sums) for one in sums.results if one.has_value and len(one.value) > 1]
+    interval = _interval_heading(status)
+    return [
+        _coefficients(one, sums, interval) if one.is_fit else _curve(one, sums)
+        for one in sums.results
+        if one.has_value and (len(one.value) > 1 or one.is_fit)
+    ]
+
+
+def _coefficients(result: StratumResult, sums: SumStatus, interval: str) -> Table:
+    """Return a table of the coefficients of a model."""
+    heading = (f"{result.statistic}, {_rows_of(result, sums)}", "coefficient", "standard error")
+    ends = result.intervals or ((None, None),) * len(result.value)
+    columns = (result.labels, result.value, result.standard_errors, ends, result.p_values)
+    table: Table = [(*heading, interval, "p")]
+    for name, value, error, pair, p in zip(*columns, strict=True):
+        shown = numbers.number(value), numbers.number(error)
+        table.append((name, *shown, numbers.interval(*pair), numbers.p_value(p)))
+    return table
 
 
 def _curve(result: StratumResult, sums: SumStatus) -> Table:

@@ -10,6 +10,7 @@ from gosta.net.config import NodeConfig
 from gosta.net.node.node import Environment, Node
 from gosta.net.protocol.epochs import Moment, Step
 from gosta.net.protocol.records import PartMade, Record, Released, StatementMade, SumEpochStarted
+from gosta.net.protocol.site import SumReport
 from gosta.net.protocol.sum_decisions import BACK_SECONDS
 from gosta.net.protocol.sums import SumPeer
 from gosta.net.storage.contributions import write_head
@@ -42,6 +43,9 @@ class SumNode(Node):
         super().__init__(config, peer, journal, environment)
         self.head = head  # file with the number and hash of the last entry of the log
         self._released_at = self.loop.time()
+
+    def release(self) -> SumReport | None:
+        return self.peer.report
 
     def _on_link(self, link: Link) -> None:  # noqa: ARG002
         if self.peer.epoch == 0:

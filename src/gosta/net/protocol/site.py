@@ -179,5 +179,6 @@ def make_entry(
         bytes=size,
         rows_per_person=1 if rows is None else rows.rows_per_person,
         noise=noise_id,
+        shown=layout.shown,
         rows_of=0.0 if rows is None else rows.time,
     )
