@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gosta.errors import InputError, NumericalError
+from gosta.measures.classification import equal_rows
 from gosta.measures.definition import Measured, measure, numbers_of
 from gosta.measures.distribution import weighted_quantiles
 from gosta.measures.intervals import DRAWS, SEED, standard_errors
@@ -19,6 +20,7 @@ from gosta.measures.logistic import Fit, expit, fit, leverages, logit, spline
 from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import encode
 from gosta.statistics.distributions import chi_squared_quantile, chi_squared_tail
+from gosta.statistics.intervals import ends_by_errors, wilson_ends
 
 FLOOR = float(np.finfo(np.float64).eps)  # of the risks of log loss, as scikit-learn has it
 KNOTS = np.array([0.1, 0.5, 0.9])  # Harrell's: shares of the rows below the knots of the spline
@@ -72,9 +74,27 @@ def brier_parts(x: Floats, weights: Floats, groups: int = 10, cuts: Any = None) 
     )
     signs = np.array([1.0, -1.0, 1.0])
     value = np.append(parts, brier - parts @ signs)
-    return Measured(
-        value, np.column_stack([influence, by_brier - influence @ signs[:, None]]), BRIER_PARTS
-    )
+    influence = np.column_stack([influence, by_brier - influence @ signs[:, None]])
+
+    def ends(level: float) -> tuple[Floats, Floats, Floats]:
+        errors, number = standard_errors(influence, weights), equal_rows(weights[weights > 0])
+        return brier_part_ends(value, errors, prevalence, number, level)
+
+    return Measured(value, influence, BRIER_PARTS, ends=ends)
+
+
+def brier_part_ends(
+    values: Floats, errors: Floats, prevalence: float, rows: float, level: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return the ends of intervals of the parts of the Brier score, and standard errors.
+
+    Those of the uncertainty p(1 − p), which is flat at a half, are of all p in Wilson's interval.
+    """
+    low, high = ends_by_errors("plain", (-1.0, 1.0), values, errors, np.full(4, rows), level)
+    ends = np.ravel(wilson_ends(np.array([prevalence]), np.array([rows]), level))
+    parts = ends * (1 - ends)
+    low[2], high[2] = parts.min(), 0.25 if ends[0] <= 0.5 <= ends[1] else parts.max()
+    return low, high, errors
 
 
 @measure(encode=encode.risk, bounds=(0.0, np.inf), scale="log")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gosta.measures.calibration import BRIER_PARTS, bin_labels, chi_squared_terms
+from gosta.measures.calibration import BRIER_PARTS, bin_labels, brier_part_ends, chi_squared_terms
 from gosta.measures.definition import numbers_of
 from gosta.runtime.arrays import Booleans, Floats, Integers
 from gosta.sketches.bins import merge_starts
@@ -169,6 +169,14 @@ class BrierParts(RiskCurve):
         gradients = np.append(gradients, [self.brier_factors - parts], axis=0) / number
         covariance = self.sampling_covariance(totals, gradients.reshape(4, -1))
         return np.sqrt(np.diag(covariance)), np.full(4, number)
+
+    def intervals(self, totals: Floats, level: float) -> tuple[Floats, Floats, Floats] | None:
+        """Return the intervals of the parts as over rows in one place."""
+        values, rows = self.result(totals).value, self.groups_of(totals)
+        found = self.sampling_errors(totals, values)
+        assert found is not None
+        prevalence, number = float(rows[0] / rows.sum()), float(rows.sum())
+        return brier_part_ends(values, found[0], prevalence, number, level)
 
 
 @sketch("hosmer-lemeshow")
