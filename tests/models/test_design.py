@@ -198,6 +198,8 @@ def test_a_dot_is_all_other_columns() -> None:
         (["name"], "'name' has 120 different values in 120 rows"),
         (["same"], r"'same' has one value only \(3\)"),
         (["one"], r"'one' has one value only \(A\)"),
+        (["comma"], "if commas are decimal signs, say so: --decimal ,"),
+        (["day"], "the date '2024-01-01'"),
         (["typed"], "cells that are no numbers|where a number is needed"),
     ],
 )

@@ -36,6 +36,7 @@ METAVARS = {
 COMPLETED = {
     "statistic": ("gosta.statistics", "STATISTICS"),
     "protocol": ("gosta.protocols", "PROTOCOLS"),
+    "model": ("gosta.models", "MODELS"),
     "graph": ("gosta.graphs", "GRAPHS"),
     "source": ("gosta.graphs", "GRAPHS"),
     "data": ("gosta.datasets", "DATASETS"),

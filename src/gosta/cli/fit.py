@@ -24,8 +24,8 @@ class Columns:
     outcome: Annotated[str | None, "Column that is explained."] = None
     columns: Annotated[
         list[str] | None,
-        "Columns that explain it, a,b or given several times, by default all others; also terms "
-        "such as age:sex, 'bs(age, df=4)' or 'C(stage)'. Text is a factor.",
+        "Columns that explain it, a,b or given several times, by default all others; also "
+        "terms such as age:sex, 'bs(age, df=4)' or 'C(stage)'. Text is a factor.",
         "-c",
     ] = None
     formula: Annotated[

@@ -71,6 +71,15 @@ def _is_number(value: str, decimal: str) -> bool:
     return False
 
 
+def looks_numeric(value: object) -> bool:
+    """Return whether a value is a number, or a text such as 1,5 or 3 mg, or a date.
+
+    >>> [looks_numeric(value) for value in ("II", "3", "1,5", "3 mg", "<5", "2024-01-31", 7)]
+    [False, True, True, True, False, True, True]
+    """
+    return not isinstance(value, str) or _is_number(value, ".") or _kind(value) != "text"
+
+
 def _is_whole(value: object) -> bool:
     """Return whether a value is written as a whole number."""
     return isinstance(value, Integral) or (

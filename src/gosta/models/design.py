@@ -8,6 +8,7 @@ and levels are those of the rows; otherwise they are declared.
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import math
 import re
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gosta.datasets.cells import looks_numeric
 from gosta.datasets.columns import value_text
 from gosta.datasets.data import Data
 from gosta.datasets.roles import MOST_CLASSES
@@ -397,9 +399,12 @@ class _Known:
             return False
         if dict(column.dtype.metadata or {}).get("order"):
             return True
+        with contextlib.suppress(DataError):
+            self.data.select(drop_missing=True).to_floats([name])
+            return False
+        # Of more values, some of which look like numbers, an error says what is wrong with them.
         present = {value for value in column.tolist() if value is not None and value == value}
-        numbers = [value for value in present if _is_number(value)]
-        return len(numbers) < len(present) and (not numbers or len(present) <= MOST_CLASSES)
+        return len(present) <= MOST_CLASSES or not any(map(looks_numeric, present))
 
     def _levels(self, name: str) -> tuple[Any, ...]:
         if name not in self.levels and self.data is None:
@@ -521,13 +526,6 @@ def _b_spline(shares: Floats, knots: Sequence[float]) -> Floats:
         falling = (right - shares[:, None]) / np.where(above > 0, above, 1.0)
         basis = rising * basis[:, :count] + falling * basis[:, 1 : count + 1]
     return np.asarray(basis[:, 1:])
-
-
-def _is_number(value: object) -> bool:
-    try:
-        return math.isfinite(float(str(value)))
-    except ValueError:
-        return False
 
 
 def _quoted(name: str) -> str:

@@ -52,9 +52,9 @@ def fit(
     outcome
         The column that is explained, or its values; of a Cox model, `time` and `event` are.
     columns
-        The columns that explain it; by default all others. Columns of text are factors, whose first
-        level is the reference. Terms such as ``"age:sex"``, ``"bs(age, df=4)"`` or ``"C(stage)"``
-        can stand among them.
+        The columns that explain it; by default all others but identifiers and dates. Columns of
+        text are factors, whose first level is the reference. Terms such as ``"age:sex"``,
+        ``"bs(age, df=4)"`` or ``"C(stage)"`` can stand among them.
     formula
         A formula in place of outcome and columns, such as ``"died ~ age * sex"``; needs the
         package formulaic.
@@ -113,9 +113,12 @@ def fit(
     known_ranges = dict(ranges or {})
     if "low" in _names(chosen) and table.label in known_ranges:
         roles["low"], roles["high"] = known_ranges.pop(str(table.label))
-    terms = parsed.terms or table.features
+    terms = parsed.terms or _explaining(table)
     design = make_design(terms, ranges=known_ranges, levels=levels, data=table)
     made = make_model(model, design, table, penalty=penalty, **roles, **options)
+    _check_apart(made)
+    if parsed.terms:
+        table = replace(table, has_selected_columns=True)
     return fit_model(made, table, level=level, robust=robust)
 
 
@@ -132,6 +135,8 @@ def fit_model(model: Model, data: Data, *, level: float = 0.95, robust: bool = F
     if robust or groups is not None:
         found = found.robust()
     left_out = assumptions.left_out(data, model.columns, len(rows.x), len(data))
+    if data.has_selected_columns:
+        left_out["columns_left_out"] = []
     likely = assumptions.likely_positive(rows.assumed) if "positive" in rows.assumed else None
     doubts = data.doubts + ((assumptions.opposite(rows.assumed),) if likely is not None else ())
     return replace(
@@ -140,6 +145,15 @@ def fit_model(model: Model, data: Data, *, level: float = 0.95, robust: bool = F
         assumed={**rows.assumed, **left_out},
         warnings=(*doubts, *found.warnings),
     )
+
+
+def _check_apart(model: Model) -> None:
+    """Raise an error if a column both is explained and explains."""
+    both = [name for name in model.design.columns if name in model.response_columns]
+    if both:
+        raise InputError(
+            f"column {both[0]!r} is the outcome and explains it", remedy="leave it out of columns"
+        )
 
 
 def _names(model: type[Model]) -> set[str]:
@@ -158,6 +172,12 @@ def _parsed(data: Data, columns: str | Sequence[str] | None, formula: str | None
             raise InputError("formula and columns are both given: give one of the two")
         return parse_formula(formula, data)
     return Formula(None, (columns,) if isinstance(columns, str) else tuple(columns or ()))
+
+
+def _explaining(data: Data) -> tuple[str, ...]:
+    """Return the columns that are no outcome, and neither identifiers nor dates by their values."""
+    found = guess_roles(data, list(data.features))
+    return tuple(name for name in data.features if name not in (*found.identifiers, *found.dates))
 
 
 def _with_outcome(data: Data, outcome: object) -> Data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ WIDTH = 80  # characters of a summary
 DIGITS = 4  # of coefficients
 FOREST_WIDTH, FOREST_LINE = 5.6, 0.28  # inches
 CURVE_SIZE = (4.6, 4.0)  # inches
+LARGE = 1e4  # z from which on it has no decimals
 SHORT_AXIS = 200.0  # ratio of its ends, up to which there are more ticks than powers of 10
 INTERCEPT = "intercept"
 
@@ -79,7 +81,9 @@ def coefficient_table(fit: Fit) -> list[list[str]]:
         row = [name, numbers.number(float(fit.coefficients[k]), DIGITS)]
         if has_errors:
             row.append(numbers.number(float(fit.standard_errors[k]), 3))
-            row += [f"{fit.z[k]:.2f}", numbers.p_value(float(fit.p_values[k]))]
+            z = float(fit.z[k])
+            row.append(f"{z:.2f}" if abs(z) < LARGE else numbers.number(z, 3))
+            row.append(numbers.p_value(float(fit.p_values[k])))
         if ratio:
             with np.errstate(over="ignore"):
                 shown = np.exp(shown)
@@ -100,7 +104,7 @@ def notes(fit: Fit) -> list[str]:
         for name, levels in fit.model.design.levels.items()
     ]
     lines = [f"factors: {shorten(factors)}"] if factors else []
-    lines += assumptions.text(fit.assumed, has_selected_columns=True)
+    lines += assumptions.text(fit.assumed)
     return [*lines, *(f"warning: {warning}" for warning in fit.warnings)]
 
 
@@ -112,7 +116,10 @@ def summary(fit: Fit) -> str:
     beside = [[*left, "   ", *right] for left, right in zip(rows[:half], rows[half:], strict=True)]
     known = terminal.columns(beside, right=[1, 4])
     lines = [terminal.printable(title(fit)), known, "", *_lines(coefficient_table(fit))]
-    lines += ["", *(f"  {terminal.printable(note)}" for note in notes(fit))]
+    wrapped = {"width": WIDTH, "initial_indent": "  ", "subsequent_indent": "    "}
+    lines.append("")
+    for note in notes(fit):
+        lines += textwrap.wrap(terminal.printable(note), break_on_hyphens=False, **wrapped)
     return "\n".join(lines).rstrip()
 
 
