@@ -158,6 +158,11 @@ def test_which_columns_are_factors() -> None:
     assert design.names[2] == "flag"
 
 
+def test_text_of_many_values_is_a_factor() -> None:
+    rows = data(ward=[f"ward {chr(97 + k % 20)}" for k in range(ROWS)])
+    assert len(make_design(["ward"], data=rows).names) == 19
+
+
 def test_missing_values() -> None:
     sex = table()["sex"].astype(object)
     sex[3] = None
@@ -206,7 +211,14 @@ def test_a_dot_is_all_other_columns() -> None:
 def test_what_is_refused(terms: Any, words: str) -> None:
     typed = np.array([str(each) for each in table()["age"]], dtype=object)
     typed[3] = "unknown"
-    rows = data(name=[f"n{k}" for k in range(ROWS)], same=[3] * ROWS, one=["A"] * ROWS, typed=typed)
+    rows = data(
+        comma=[f"{age:.1f}".replace(".", ",") for age in table()["age"]],
+        day=[f"2024-01-{1 + k % 28:02}" for k in range(ROWS)],
+        name=[f"n{k}" for k in range(ROWS)],
+        same=[3] * ROWS,
+        one=["A"] * ROWS,
+        typed=typed,
+    )
     with pytest.raises(GostaError, match=words):
         make_design(terms, data=rows)
 

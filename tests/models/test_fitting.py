@@ -178,6 +178,7 @@ def test_pictures() -> None:
         ({"outcome": "visits", "model": "linear", "positive": 1}, "positive = 1"),
         ({"outcome": "died", "ties": "efron"}, "logistic has no option 'ties'"),
         ({"outcome": "died", "penalty": -1.0}, "penalty = -1.0"),
+        ({"outcome": "died", "columns": ["age", "died"]}, "'died' is the outcome and explains it"),
         ({"outcome": "stage", "model": "linear"}, "where a number is needed"),
     ],
 )
@@ -276,3 +277,13 @@ def test_errors_by_site_are_those_of_statsmodels() -> None:
     rows.loc[4, "stage"] = None
     found = gosta.fit(rows, formula="died ~ age", by_site="stage", drop_missing=True)
     assert (found.n, found.assumed["rows_dropped"]) == (ROWS - 1, 1)
+
+
+def test_identifiers_and_dates_explain_nothing_unless_they_are_named() -> None:
+    rows = patients()
+    rows["patient"] = [f"P{k}" for k in range(ROWS)]
+    rows["admitted"] = pd.date_range("2024-01-01", periods=ROWS).strftime("%Y-%m-%d")
+    found = gosta.fit(rows, outcome="died")
+    assert "columns left out: patient, admitted" in found.summary()
+    assert found.names == gosta.fit(patients(), outcome="died").names
+    assert "left out" not in gosta.fit(rows, formula="died ~ age").summary()

@@ -116,10 +116,10 @@ def summary(fit: Fit) -> str:
     beside = [[*left, "   ", *right] for left, right in zip(rows[:half], rows[half:], strict=True)]
     known = terminal.columns(beside, right=[1, 4])
     lines = [terminal.printable(title(fit)), known, "", *_lines(coefficient_table(fit))]
-    wrapped = {"width": WIDTH, "initial_indent": "  ", "subsequent_indent": "    "}
     lines.append("")
     for note in notes(fit):
-        lines += textwrap.wrap(terminal.printable(note), break_on_hyphens=False, **wrapped)
+        text = f"  {terminal.printable(note)}"
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
     return "\n".join(lines).rstrip()
 
 
