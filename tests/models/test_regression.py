@@ -166,10 +166,14 @@ def test_errors_name_columns() -> None:
 
 def test_separated_classes_are_an_error() -> None:
     x, y = simulated("logistic", 300, 0)
-    with pytest.raises(NumericalError, match=r"there is no best fit.*use a penalty \(--penalty 1"):
+    with pytest.raises(
+        NumericalError, match=r"separate the classes, .* use a penalty \(--penalty 1"
+    ):
         fit("logistic", *cancer())
     apart = np.column_stack([x, 10 * y + x[:, 0]])
-    with pytest.raises(NumericalError, match=r"there is no best fit.*use a penalty \(--penalty 1"):
+    with pytest.raises(
+        NumericalError, match=r"separate the classes, .* use a penalty \(--penalty 1"
+    ):
         fit("logistic", apart, y)
     marker = np.column_stack([x, y * (x[:, 0] > 0)])
     with pytest.raises(NumericalError, match=r"column x4 .* one class: there is no best fit"):
@@ -185,13 +189,17 @@ rng = np.random.default_rng(0)
 names = [f"x{k}" for k in range(9)]
 design = make_design(names, ranges=dict.fromkeys(names, (0, 1)))
 rows = rng.random((500, 9))
-hidden = rows @ rng.normal(size=9)
+hidden = np.round(rows @ rng.normal(size=9), 6)
+times = np.column_stack([rng.integers(0, 40, 500), rng.random(500) < 0.5, np.zeros(500)])
+grid = {"time": "t", "event": "e", "times": tuple(range(40)), "min_cell": 3}
 for name, y, options in (
-    ("linear", hidden / 9, {"low": 0, "high": 1}),
-    ("logistic", rng.random(500) < 1 / (1 + np.exp(-hidden)), {}),
-    ("poisson", np.round(np.clip(np.exp(hidden), 0, 9)) / 9, {"high": 9}),
+    ("linear", hidden / 9, {"outcome": "y", "low": 0, "high": 1}),
+    ("logistic", rng.random(500) < np.round(1 / (1 + np.exp(-hidden)), 6), {"outcome": "y"}),
+    ("auc", rng.random(500) < 0.5, {"outcome": "y"}),
+    ("poisson", np.round(np.clip(4 + hidden, 0, 9)) / 9, {"outcome": "y", "high": 9}),
+    ("cox", times, grid),
 ):
-    model = make_model(name, design, outcome="y", **options)
+    model = make_model(name, design, **options)
     full = np.column_stack([rows, y])
     state, states, totals = model.first(), [model.first()], []
     while not state.is_done:

@@ -113,12 +113,18 @@ def cholesky(matrix: Floats, least: float = 0.0) -> Floats:
     return np.asarray(np.tril(left))
 
 
-def solve(triangle: Floats, right: Floats) -> Floats:
-    """Return x with L L' x = right, for the triangle L of `cholesky`."""
-    x = right.reshape(len(triangle), -1).copy()
+def solve_lower(triangle: Floats, right: Floats) -> Floats:
+    """Return x with L x = right, rows × columns, for a lower triangle L."""
+    x = right.copy()
     for k in range(len(triangle)):
         x[k] = x[k] / triangle[k, k]
         x[k + 1 :] -= np.multiply.outer(triangle[k + 1 :, k], x[k])
+    return x
+
+
+def solve(triangle: Floats, right: Floats) -> Floats:
+    """Return x with L L' x = right, for the triangle L of `cholesky`."""
+    x = solve_lower(triangle, right.reshape(len(triangle), -1))
     for k in range(len(triangle) - 1, -1, -1):
         x[k] = x[k] / triangle[k, k]
         x[:k] -= np.multiply.outer(triangle[k, :k], x[k])

@@ -23,7 +23,7 @@ from gosta.errors import DataError, InputError, NumericalError, shorten
 from gosta.models.arithmetic import dot, exp, log, symmetric, upper
 from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, Term, model
 from gosta.models.fit import Baseline, Fit
-from gosta.models.regression import predictor_limit
+from gosta.models.regression import farther, predictor_limit
 from gosta.models.scale import Scale
 from gosta.runtime.arrays import Booleans, Floats, Integers, project
 
@@ -271,7 +271,7 @@ class Cox(Model):
 
     def derivatives(self, state: State, scale: Scale, parts: list[Floats]) -> Derivatives | State:
         if parts[0][0] > 0.5:
-            return replace(state, reach=2 * state.reach)
+            return farther(state)
         width = len(self.design.names) + 1
         bins, sums = self.bins(state), self.moments(state)[1]
         risk = self.at_risk(bins, parts)
@@ -311,16 +311,14 @@ class Cox(Model):
         own = reached - unit * (risk.twice[1] * rows - risk.twice[2] * tied)
         return np.stack([reached, own, means / bins.events[:, None]], axis=1)
 
-    def scores(self, columns: Floats, response: Floats, state: State) -> tuple[Floats, Floats]:
+    def scores(self, columns: Floats, response: Floats, state: State) -> Floats:
         width = columns.shape[1]
         predictors, places, _ = self._weights(columns, response, state)
         limit, curve = self.limit(state), np.array(state.curve).reshape(-1, 3, width)
         own, events = curve[np.maximum(places, 0)], response[:, 1:2]
         hazards = np.where(places < 0, 0.0, exp(predictors + limit))[:, None]
         past = np.where(events == 1, own[:, 1], own[:, 0])
-        found = events * (columns - own[:, 2]) - hazards * (columns * past[:, :1] - past)
-        most = 1 + float(exp(limit)) * float(curve[:, 0, 0].max(initial=0.0))
-        return found[:, 1:], np.full(width - 1, most)
+        return np.asarray(events * (columns - own[:, 2]) - hazards * (columns * past[:, :1] - past))
 
     def fitted(self, found: Found) -> Fit:
         """Return the fit in units of the data."""

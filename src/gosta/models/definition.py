@@ -33,6 +33,7 @@ from gosta.models.arithmetic import (
     inverse,
     product,
     solve,
+    solve_lower,
     symmetric,
     upper,
 )
@@ -50,6 +51,7 @@ LOSS_ROUNDING = 1e-9
 LEAST_PIVOT = 1e-11  # of second derivatives with 1 on the diagonal
 MOST_COEFFICIENT = 30.0  # of a standardised column; a ratio of 10^13 between two rows near the mean
 SHORTEST, LONGEST = 0.1, 0.5  # of a step that went too far, what is tried next
+MORE_SPREAD = 8.0  # times as large, where rows' own derivatives are larger than expected
 ROWS_PER_CHUNK = 4096
 PENALTY = "use a penalty (--penalty 1)"
 
@@ -128,6 +130,11 @@ class State:
     # the rows' own derivatives depend on.
     edges: tuple[tuple[int, ...], ...] = ()
     curve: tuple[float, ...] = ()
+    # Of the last round: the triangle by which the rows' own derivatives are multiplied so that
+    # their sums of squares are near 1, and the most that each is expected to be, times √n.
+    root: tuple[float, ...] = ()
+    spread: float = 32.0
+    has_products: bool = True  # whether the last round sums products of the rows' own derivatives
     is_last: bool = False  # whether the next round is
     is_done: bool = False
     failure: str = ""  # why there is no fit; "": there is one, or will be
@@ -192,9 +199,9 @@ class Model(ABC):
         """
 
     @abstractmethod
-    def scores(self, columns: Floats, response: Floats, state: State) -> tuple[Floats, Floats]:
-        """Return derivatives of the rows' own log-likelihoods by coefficients of shares, with 1
-        for the intercept first if there is one; and the largest size that each can have.
+    def scores(self, columns: Floats, response: Floats, state: State) -> Floats:
+        """Return derivatives of the rows' own log-likelihoods by coefficients of shares, that of
+        the intercept first, which is 0 if there is none.
         """
 
     @abstractmethod
@@ -212,8 +219,7 @@ class Model(ABC):
         units = scale.deviation * widths
         robust = None
         if found.products is not None:
-            of_scores = found.products / np.multiply.outer(scale.deviation, scale.deviation)
-            robust = found.sandwich(of_scores) / np.multiply.outer(units, units)
+            robust = found.sandwich(found.products) / np.multiply.outer(units, units)
         return Fit(
             self,
             self.coefficient_names,
@@ -264,11 +270,32 @@ class Model(ABC):
             products = Term(columns[:, 0], columns, 2)
             return [products, *self.moment_terms(columns, response)]
         terms = self.step_terms(columns, response, state)
-        if state.is_last:
-            scores, most = self.scores(columns, response, state)
-            shares = np.clip((1 + scores / most) / 2, 0.0, 1.0)
-            terms.append(Term(columns[:, 0], np.column_stack([columns[:, 0], shares]), 2))
+        if state.is_last and state.has_products:
+            scores = self._scaled_scores(columns, response, state)
+            is_beyond = np.any(np.abs(scores) > 1, axis=1).astype(np.float64)
+            shares = np.column_stack([columns[:, 0], np.clip((1 + scores) / 2, 0.0, 1.0)])
+            terms += [Term(is_beyond, columns, 0), Term(columns[:, 0], shares, 2)]
         return terms
+
+    def _scaled_scores(self, columns: Floats, response: Floats, state: State) -> Floats:
+        """Return the rows' own derivatives as shares of the most that they are expected to be."""
+        scores = self._standard_scores(columns, response, state)
+        return solve_lower(self._root(state), scores.T).T / self._most(state)
+
+    def _standard_scores(self, columns: Floats, response: Floats, state: State) -> Floats:
+        """Return the rows' own derivatives by coefficients of standardised columns."""
+        scale = self.scale(state)
+        scores = self.scores(columns, response, state)
+        slopes = (scores[:, 1:] - scores[:, :1] * scale.mean) / scale.deviation
+        return np.column_stack([scores[:, :1], slopes]) if self.has_intercept else slopes
+
+    def _root(self, state: State) -> Floats:
+        size = len(self.coefficient_names)
+        return np.array(state.root).reshape(size, size)
+
+    @staticmethod
+    def _most(state: State) -> float:
+        return state.spread / math.sqrt(state.moments[0])
 
     def _split(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return the columns of encoded rows, with 1 first, and the response."""
@@ -298,7 +325,8 @@ class Model(ABC):
 
     def totals(self, rows: Floats, state: State) -> Floats:
         """Return the sums of the features of encoded rows."""
-        return np.concatenate([term.sums().ravel() for term in self.terms(rows, state)])
+        parts = [term.sums().ravel() for term in self.terms(rows, state)]
+        return np.concatenate([np.zeros(0), *parts])
 
     def parts(self, state: State, totals: Floats) -> list[Floats]:
         """Return the totals of each term of a round: bins × length, or length if there are none."""
@@ -321,12 +349,13 @@ class Model(ABC):
     def following(self, state: State, totals: Floats) -> State:
         """Return the state after a round, from its totals over all rows."""
         try:
-            found = self._started(totals) if state.rounds == 0 else self._stepped(state, totals)
+            is_first = state.rounds == 0
+            found = (self._started if is_first else self._stepped)(state, totals)
         except GostaError as error:
             return replace(state, rounds=state.rounds + 1, is_done=True, failure=str(error))
         return found
 
-    def _started(self, totals: Floats) -> State:
+    def _started(self, state: State, totals: Floats) -> State:
         moments = self.parts(self.first(), totals)
         n, names = float(moments[0][0]), self.design.names
         if n < 2:
@@ -342,7 +371,13 @@ class Model(ABC):
             scale.require_independent(names)
         self._check_cells(moments[0])
         found = self.start(scale, moments)
-        return replace(found, rounds=1, moments=tuple(totals.tolist()))
+        return replace(
+            found,
+            rounds=1,
+            moments=tuple(totals.tolist()),
+            reach=state.reach,
+            has_products=state.has_products,
+        )
 
     def _check_cells(self, triangle: Floats) -> None:
         """Raise an error for a column of 0 and 1 that few rows have, or few have not."""
@@ -364,6 +399,9 @@ class Model(ABC):
         found = self.penalised(self.derivatives(state, scale, parts), state)
         if isinstance(found, State):
             return self._checked(replace(found, rounds=rounds), "")
+        if state.is_last and state.has_products and parts[-2][0] > 0.5:
+            wider = replace(state, rounds=rounds, spread=MORE_SPREAD * state.spread)
+            return self._checked(replace(wider, has_products=rounds + 1 < self.max_rounds), "")
         now, base = np.array(state.coefficients), np.array(state.base)
         room = LOSS_ROUNDING * (abs(state.base_loss) + scale.n)
         if not found.loss <= state.base_loss + room:
@@ -371,7 +409,8 @@ class Model(ABC):
             nearer = tuple((base + share * (now - base)).tolist())
             shorter = replace(state, coefficients=nearer, slope=share * state.slope, rounds=rounds)
             return self._checked(shorter, "")
-        step = -solve(self.factor(found.hessian), found.gradient)
+        factor = self.factor(found.hessian)
+        step = -solve(factor, found.gradient)
         slope = dot(found.gradient, step)
         self._check_size(now + step)
         has_converged = math.sqrt(max(-slope, 0.0)) < CONVERGED
@@ -384,6 +423,7 @@ class Model(ABC):
             slope=slope,
             null_loss=found.loss if state.null_loss == math.inf else state.null_loss,
             curve=found.curve if has_converged else (),
+            root=tuple(factor.ravel().tolist()) if has_converged else (),
             is_last=has_converged,
             is_done=has_converged and (state.is_last or rounds == self.max_rounds),
         )
@@ -439,16 +479,20 @@ class Model(ABC):
             f"there is no best fit: coefficients{which} grow without end", remedy=PENALTY
         )
 
+    def not_found(self, names: str) -> NumericalError:
+        """Return the error for coefficients that still change after as many rounds as may be."""
+        which = f" of {names}" if names else ""
+        return NumericalError(
+            f"no best fit was found in {self.max_rounds} rounds: coefficients{which} still change",
+            remedy=f"{PENALTY}, logarithms of columns with few large values, or more rounds "
+            "(max_rounds)",
+        )
+
     def _checked(self, state: State, moving: str) -> State:
         """Return a state, or raise an error if there were as many rounds as may be."""
         if state.is_done or state.rounds < self.max_rounds:
             return state
-        if moving and self.penalty == 0:
-            raise self.no_optimum(moving)
-        raise NumericalError(
-            f"no best fit was found in {self.max_rounds} rounds",
-            remedy="use fewer columns, a penalty, or more rounds (max_rounds)",
-        )
+        raise self.not_found(moving)
 
     def fit_of(
         self,
@@ -471,20 +515,20 @@ class Model(ABC):
         assert not isinstance(derivatives, State)
         full = self.penalised(derivatives, before)
         assert not isinstance(full, State)
-        if products is None and before.is_last:
+        if products is None and before.is_last and before.has_products:
             products = self._score_products(before, parts[-1])
         factor = self.factor(full.hessian)
         moments = self.moments(last)
         return self.fitted(Found(last, scale, moments, derivatives, factor, products, level))
 
     def _score_products(self, state: State, triangle: Floats) -> Floats:
-        """Return the sums of products of the rows' own derivatives, by coefficients of shares."""
-        _, most = self.scores(*self._split(self._no_rows()), state)
-        sums = symmetric(triangle, len(most) + 1)
+        """Return the sums of products of the rows' own derivatives."""
+        root = self._root(state)
+        sums = symmetric(triangle, len(root) + 1)
         n, linear = sums[0, 0], sums[0, 1:]
         # Of shares (1 + score / most) / 2.
         centred = 4 * sums[1:, 1:] - 2 * (linear[:, None] + linear[None, :]) + n
-        return np.asarray(centred * np.multiply.outer(most, most))
+        return product(product(root, centred * self._most(state) ** 2), root.T)
 
     def fit_rows(self, rows: Floats, level: float = 0.95, groups: Integers | None = None) -> Fit:
         """Return the fit to encoded rows in one place.
@@ -492,18 +536,24 @@ class Model(ABC):
         With `groups`, the number of each row's group, robust errors allow rows of a group to depend
         on each other. They count g groups as g / (g − 1), as few groups vary too little.
         """
-        states, totals = [self.first()], []
+        # Floats need no bounds of what is summed.
+        states, totals = [replace(self.first(), reach=math.inf, has_products=False)], []
         while not states[-1].is_done:
             totals.append(self.totals(rows, states[-1]))
             states.append(self.following(states[-1], totals[-1]))
-        products = None
-        if groups is not None and states[-2].is_last:
-            scores, _ = self.scores(*self._split(rows), states[-2])
-            names, place = np.unique(groups, return_inverse=True)
-            of_groups = [np.bincount(place.ravel(), one, len(names)) for one in scores.T]
-            sums = np.array(of_groups, dtype=np.float64)
-            products = product(sums, sums.T) * len(names) / max(len(names) - 1, 1)
-        return self.fit_of(states, totals, level, products)
+        return self.fit_of(states, totals, level, self._products(rows, states[-2], groups))
+
+    def _products(self, rows: Floats, state: State, groups: Integers | None) -> Floats | None:
+        """Return sums of products of derivatives of rows, or of sums over groups of rows."""
+        if not state.is_last:
+            return None
+        scores = self._standard_scores(*self._split(rows), state)
+        if groups is None:
+            return np.asarray(scores.T @ scores)
+        names, place = np.unique(groups, return_inverse=True)
+        of_groups = [np.bincount(place.ravel(), one, len(names)) for one in scores.T]
+        sums = np.array(of_groups, dtype=np.float64)
+        return product(sums, sums.T) * len(names) / max(len(names) - 1, 1)
 
 
 class Found(NamedTuple):
@@ -514,7 +564,7 @@ class Found(NamedTuple):
     moments: list[Floats]
     last: Derivatives  # without the penalty
     factor: Floats  # of second derivatives with the penalty: see `Model.factor`
-    products: Floats | None  # of the rows' own derivatives by coefficients of shares
+    products: Floats | None  # of the rows' own derivatives, of standardised columns
     level: float
 
     @property

@@ -21,6 +21,8 @@ from gosta.models.regression import positives, require_classes
 from gosta.models.scale import Scale
 from gosta.runtime.arrays import Floats, project
 
+SPREAD = State().spread
+
 
 class Classes(NamedTuple):
     """Moments of the negative and the positive class, in shares of ranges."""
@@ -80,13 +82,18 @@ class Ranking(Model):
         """Solve the normal equations; the next round is for standard errors."""
         require_classes(scale.n, float(moments[1][0]), self.outcome)
         loss = self._quadratic(moments, scale, np.zeros(self.width))
-        step = -solve(self.factor(loss.hessian + self.penalty * np.eye(self.width)), loss.gradient)
+        factor = self.factor(loss.hessian + self.penalty * np.eye(self.width))
+        step = -solve(factor, loss.gradient)
+        fewest = min(float(moments[1][0]), scale.n - float(moments[1][0]))
         return State(
             coefficients=tuple(step.tolist()),
             base=(0.0,) * self.width,
             base_loss=loss.loss,
             null_loss=loss.loss,
             slope=dot(loss.gradient, step),
+            root=tuple(factor.ravel().tolist()),
+            # A row's derivative is divided by the rows of its class.
+            spread=SPREAD * math.sqrt(scale.n) / fewest,
             is_last=True,
         )
 
@@ -108,7 +115,7 @@ class Ranking(Model):
     def derivatives(self, state: State, scale: Scale, parts: list[Floats]) -> Derivatives:
         return self._quadratic(self.moments(state), scale, np.array(state.coefficients))
 
-    def scores(self, columns: Floats, response: Floats, state: State) -> tuple[Floats, Floats]:
+    def scores(self, columns: Floats, response: Floats, state: State) -> Floats:
         """Return derivatives of each row's mean loss over pairs, of which 1 in n is its own."""
         scale, classes = self.scale(state), self.by_class(self.moments(state))
         coefficients = np.array(state.coefficients) / scale.deviation
@@ -120,10 +127,8 @@ class Ranking(Model):
             [product(one, coefficients[:, None])[:, 0] for one in classes.covariances]
         )
         shrunk = self.penalty * np.array(state.coefficients) * scale.deviation
-        found = gaps * left - others[1 - own] - shrunk
-        most = 1 + math.fsum(np.abs(coefficients).tolist()) + np.abs(others).max(axis=0)
-        fewest = float(classes.n.min())
-        return found / classes.n[own, None], (most + np.abs(shrunk)) / fewest
+        found = (gaps * left - others[1 - own] - shrunk) / classes.n[own, None]
+        return np.column_stack([np.zeros(len(found)), found])
 
     def fitted(self, found: Found) -> Fit:
         """Return the fit in units of the data, with robust errors only: there is no likelihood."""

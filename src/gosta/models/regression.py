@@ -26,6 +26,10 @@ from gosta.models.fit import Fit
 from gosta.models.scale import Scale
 from gosta.runtime.arrays import Floats
 
+MORE_REACH = 3.0  # times as many standard deviations, where rows are beyond
+MOST_ABOVE = 300.0  # their mean are linear predictors: exp of those far below is not 0 in floats
+# Added to counts where a Poisson model starts from them, as their logarithms.
+STARTING_COUNT = 0.1
 LEAST_SPREAD = 2.0**-36  # of an outcome, as a share of its range: with less, all rows have the same
 FACTORIALS = np.concatenate([[0.0], np.cumsum(log(np.arange(1.0, 257.0)))])  # their logarithms
 
@@ -65,13 +69,15 @@ class Regression(Model):
         hessian[1:, 1:] = scale.correlations
         hessian = curvature * scale.n * hessian + np.diag(self.penalty * self.penalised_places)
         gradient = scale.gradient(mean * ones - products)
-        step = -solve(self.factor(hessian), gradient)
+        factor = self.factor(hessian)
+        step = -solve(factor, gradient)
         return State(
             coefficients=tuple((null + step).tolist()),
             base=tuple(null.tolist()),
             base_loss=loss,
             null_loss=loss,
             slope=dot(gradient, step),
+            root=tuple(factor.ravel().tolist()),
         )
 
     def predictor(self, columns: Floats, state: State) -> Floats:
@@ -116,8 +122,7 @@ class Regression(Model):
         likelihood, null = self.log_likelihoods(found)
         robust = None
         if found.products is not None:
-            of_scores = found.sandwich(scale.second(found.products))
-            robust = product(product(to_units, of_scores), to_units.T)
+            robust = product(product(to_units, found.sandwich(found.products)), to_units.T)
         covariance = self.covariance_factor(found) * found.inverse
         return Fit(
             self,
@@ -187,6 +192,18 @@ class Logistic(Regression):
                     remedy=f"leave it out, or {PENALTY}",
                 )
 
+    def no_optimum(self, names: str) -> NumericalError:
+        which = f"; those of {names} do most" if names else ""
+        return NumericalError(
+            "the columns separate the classes, or all but do, so there is no best fit: "
+            f"coefficients grow without end{which}",
+            remedy=PENALTY,
+        )
+
+    def not_found(self, names: str) -> NumericalError:
+        is_separated = names and self.penalty == 0
+        return self.no_optimum(names) if is_separated else super().not_found(names)
+
     def step_terms(self, columns: Floats, response: Floats, state: State) -> list[Term]:
         """Sum the losses, risks p, and p(1 − p), with columns and their products."""
         predictors = self.predictor(columns, state)
@@ -203,12 +220,15 @@ class Logistic(Regression):
         sums = self.outcome_sums(self.moments(state))
         most = float(softplus(self.ends(state)[1]))
         loss = most * float(parts[0][0]) - dot(sums, self.share_coefficients(state))
+        # A row on the wrong side loses more than log 2.
+        if loss < 0.5 and self.penalty == 0:
+            raise self.no_optimum("")
         hessian = symmetric(parts[2] / 4, len(sums))
         return self.of_losses(scale, loss, parts[1] - sums, hessian)
 
-    def scores(self, columns: Floats, response: Floats, state: State) -> tuple[Floats, Floats]:
+    def scores(self, columns: Floats, response: Floats, state: State) -> Floats:
         residuals = response[:, 0] - expit(self.predictor(columns, state))
-        return residuals[:, None] * columns, np.ones(columns.shape[1])
+        return np.asarray(residuals[:, None] * columns)
 
     def event_count(self, moments: list[Floats]) -> int | None:
         return round(float(moments[1][0]))
@@ -257,7 +277,10 @@ class Linear(Regression):
 
     def start(self, scale: Scale, moments: list[Floats]) -> State:
         """Solve the normal equations; the next round refines the solution."""
-        return replace(super().start(scale, moments), is_last=True)
+        found = super().start(scale, moments)
+        variance = 2 * (found.base_loss + found.slope / 2) / scale.n  # of residuals
+        spread = found.spread * math.sqrt(max(variance, LEAST_SPREAD))
+        return replace(found, is_last=True, spread=spread)
 
     def _largest(self, state: State) -> float:
         """Return the largest residual that values within ranges can have."""
@@ -281,10 +304,9 @@ class Linear(Regression):
         gradient = -most * (2 * parts[1] - products[0])
         return self.of_losses(scale, most**2 * float(parts[0][0]) / 2, gradient, products)
 
-    def scores(self, columns: Floats, response: Floats, state: State) -> tuple[Floats, Floats]:
+    def scores(self, columns: Floats, response: Floats, state: State) -> Floats:
         residuals = self._residuals(columns, response, state)
-        most = np.full(columns.shape[1], self._largest(state))
-        return residuals[:, None] * columns, most
+        return np.asarray(residuals[:, None] * columns)
 
     @property
     def outcome_unit(self) -> tuple[float, float]:
@@ -340,9 +362,46 @@ class Poisson(Regression):
         return exp(predictor)
 
     def moment_terms(self, columns: Floats, response: Floats) -> list[Term]:
-        most = max(float(log_factorials(np.array([self.high]))[0]), 1.0)
-        terms = log_factorials(np.rint(response[:, 0] * self.high)) / most
-        return [*super().moment_terms(columns, response), Term(np.minimum(terms, 1.0), columns, 0)]
+        """Sum also logarithms of factorials, and what the start needs."""
+        counts = np.rint(response[:, 0] * self.high)
+        factorials = np.minimum(log_factorials(counts) / self._most_factorial, 1.0)
+        counts = counts + STARTING_COUNT
+        low, high = self._ends_of_start
+        logs = np.clip((counts * log(counts) - low) / (high - low), 0.0, 1.0)
+        return [
+            *super().moment_terms(columns, response),
+            Term(factorials, columns, 0),
+            Term(counts / (self.high + STARTING_COUNT), columns, 2),
+            Term(logs, columns, 1),
+        ]
+
+    @property
+    def _most_factorial(self) -> float:
+        return max(float(log_factorials(np.array([self.high]))[0]), 1.0)
+
+    @property
+    def _ends_of_start(self) -> tuple[float, float]:
+        """Return the least and the largest count times its logarithm, of those to start from."""
+        few, many = STARTING_COUNT, self.high + STARTING_COUNT
+        return few * float(log(few)), many * float(log(many))
+
+    def start(self, scale: Scale, moments: list[Floats]) -> State:
+        """Fit the logarithms of counts by least squares, weighted by the counts.
+
+        If the likelihood does not grow on the way there, take a step of Newton's method.
+        """
+        newton, (low, high) = super().start(scale, moments), self._ends_of_start
+        ones = symmetric(moments[0], len(moments[1]))[0]
+        weighted = symmetric(moments[3] * (self.high + STARTING_COUNT), len(ones))
+        logs = (high - low) * moments[4] + low * ones - STARTING_COUNT * ones
+        hessian = scale.second(weighted) + np.diag(self.penalty * self.penalised_places)
+        found = solve(self.factor(hessian), scale.gradient(logs))
+        products = self.outcome_sums(moments)
+        gradient = scale.gradient(products[0] / scale.n * ones - products)
+        slope = dot(gradient, found - np.array(newton.base))
+        if slope >= 0:
+            return newton
+        return replace(newton, coefficients=tuple(found.tolist()), slope=slope)
 
     def outcome_sums(self, moments: list[Floats]) -> Floats:
         return moments[1] * self.high
@@ -367,20 +426,18 @@ class Poisson(Regression):
 
     def derivatives(self, state: State, scale: Scale, parts: list[Floats]) -> Derivatives | State:
         if parts[0][0] > 0.5:
-            return replace(state, reach=2 * state.reach)
+            return farther(state)
         sums = self.outcome_sums(self.moments(state))
         hessian = float(exp(self.limit(state))) * symmetric(parts[1], len(sums))
         loss = hessian[0, 0] - dot(sums, self.share_coefficients(state))
         return self.of_losses(scale, loss, hessian[0] - sums, hessian)
 
-    def scores(self, columns: Floats, response: Floats, state: State) -> tuple[Floats, Floats]:
-        most = max(float(exp(self.limit(state))), self.high)
+    def scores(self, columns: Floats, response: Floats, state: State) -> Floats:
         residuals = response[:, 0] * self.high - exp(self.predictor(columns, state))
-        return residuals[:, None] * columns, np.full(columns.shape[1], most)
+        return np.asarray(residuals[:, None] * columns)
 
     def log_likelihoods(self, found: Found) -> tuple[float, float]:
-        most = max(float(log_factorials(np.array([self.high]))[0]), 1.0)
-        rest = most * float(found.moments[2][0])
+        rest = self._most_factorial * float(found.moments[2][0])
         model, null = super().log_likelihoods(found)
         return model - rest, null - rest
 
@@ -408,7 +465,13 @@ def predictor_limit(state: State, scale: Scale, most: float) -> float:
     slopes = np.array(state.coefficients[-len(scale.mean) :])
     variance = dot(slopes, product(scale.correlations, slopes[:, None])[:, 0])
     mean = state.coefficients[0] if len(state.coefficients) > len(slopes) else 0.0
-    return min(most, mean + state.reach * math.sqrt(max(variance, 0.0))) + 1e-9
+    above = min(state.reach * math.sqrt(max(variance, 0.0)), MOST_ABOVE) if variance > 0 else 0.0
+    return min(most, mean + above) + 1e-9
+
+
+def farther(state: State) -> State:
+    """Return a state that expects larger linear predictors."""
+    return replace(state, reach=MORE_REACH * state.reach)
 
 
 def log_factorials(counts: Floats) -> Floats:
