@@ -65,6 +65,9 @@ def test_an_error_about_a_title_names_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(gosta.DataError, match=r"line 2: 3 values where 1 .*, as with --skip 1 \("):
         load(path)
     assert list(load(path, skip=1).columns) == ["id", "sex", "died"]
+    path.write_text("Study XY,,\nid,sex,died\nP1,F,ja\nP2,M,nein\n")
+    doubt = "line 1 names few of the columns; if it is a title, say --skip 1"
+    assert load(path).doubts == (doubt,)
     with pytest.raises(gosta.InputError, match="skip = -1 must be a number of lines, 0 or more"):
         load(path, skip=-1)
 
@@ -100,6 +103,7 @@ def test_a_sheet_with_a_title_and_totals(tmp_path: Path) -> None:
         (";2,1;\n", "the numbers of line 5 are sums of those above; remove it if it is a total"),
         (";;\n;;\n", "the last 2 rows of the file are empty and left out"),
         ("P4;0,1;nein\n", ""),
+        ("P4;total;nein\nP5;total;nein\n", ""),
     ],
 )
 @pytest.mark.usefixtures("_parser")

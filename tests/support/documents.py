@@ -164,7 +164,8 @@ class Reader:
             time.sleep(POLL_SECONDS)
             # as a reader does, who waits for what a command before has changed
             code, output = run(text)
-        expected = 2 if command.output.startswith("gosta: ") else 0
+        finds_errors = re.search("^error  ", command.output, re.MULTILINE) is not None
+        expected = 2 if command.output.startswith("gosta: ") else int(finds_errors)
         assert code == expected, f"$ {command.text}\n{output}exit code {code}"
         # every five seconds; documents show the last one
         prints_tables = text.startswith("gosta network up")

@@ -472,7 +472,8 @@ def _header(path: Path, begin: bytes, given: Format) -> Header:
         names, lines = [str(k) for k in range(len(names))], 0
         doubts = (*doubts, *first_line_doubts(first, given))
     names, repeated = _numbered(names)
-    return Header(names, separator, len(above) + lines, is_named, (*doubts, *repeated))
+    doubts = (*doubts, *repeated, *_unnamed(names, "line", len(above) + 1))
+    return Header(names, separator, len(above) + lines, is_named, doubts)
 
 
 def _titles(text: str, separator: str) -> int:
@@ -497,6 +498,13 @@ def skip_doubts(skip: int, word: str) -> tuple[str, ...]:
         return ()
     above = f"{word} 1 is" if skip == 1 else f"{word}s 1 to {skip} are"
     return (f"the names are in {word} {skip + 1}; {above} left out; say --skip {skip}, or 0",)
+
+
+def _unnamed(names: Sequence[str], word: str, line: int) -> tuple[str, ...]:
+    """Return the doubt about a line of names that has none of most columns."""
+    if 2 * sum(not name for name in names) <= len(names):
+        return ()
+    return (f"{word} {line} names few of the columns; if it is a title, say --skip {line}",)
 
 
 def _numbered(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -636,7 +644,7 @@ def _from_rows(path: Path, rows: list[list[Any]], given: Format, doubts: tuple[s
     is_named = has_names(path, rows[0], given)
     if is_named:
         first, repeated = _numbered(first)
-        doubts = (*doubts, *repeated)
+        doubts = (*doubts, *repeated, *_unnamed(first, "row", numbers[0]))
     else:
         doubts = (*doubts, *first_line_doubts(first, given))
         first = [str(k) for k in range(width)]

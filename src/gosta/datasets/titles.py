@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gosta.datasets.columns import MISSING, Columns
 from gosta.datasets.row_names import RowNames
@@ -70,9 +71,8 @@ def totals_doubts(columns: Columns, rows: RowNames) -> tuple[str, ...]:
     count = len(next(iter(columns.values()), ()))
     if count < 3:
         return ()
-    last = [column[-1] for column in columns.values()]
-    word = next((v for v in last if isinstance(v, str) and TOTALS.fullmatch(v.strip())), None)
-    if word is not None:
+    word = next(filter(None, map(_word_of_totals, columns.values())), "")
+    if word:
         return (f"{rows[count - 1]} says {word!r}: it seems to hold totals, no row; remove it",)
     if not any(_is_sum(column) for column in columns.values()):
         return ()
@@ -81,7 +81,15 @@ def totals_doubts(columns: Columns, rows: RowNames) -> tuple[str, ...]:
     )
 
 
-def _is_sum(column: Any) -> bool:
+def _word_of_totals(column: NDArray[Any]) -> str:
+    """Return a word such as "Total" that is in the last row of a column only."""
+    word = column[-1] if column.dtype.kind in "OU" else None
+    if not isinstance(word, str) or not TOTALS.fullmatch(word.strip()):
+        return ""
+    return "" if word in column[:-1].tolist() else word
+
+
+def _is_sum(column: NDArray[Any]) -> bool:
     """Return whether the last of positive numbers is the sum of the others, which differ."""
     if column.dtype.kind not in "iuf":
         return False

@@ -183,7 +183,11 @@ def test_other_columns(net: Path) -> None:
     (net / "node-0" / "data.csv").write_text("risk,dead\n0.5,1\n")
     found = find(check.check(net / "node-0"), "column died")
     assert found.level == "error"
-    assert found.text == "not in the file; the file has risk, dead"
+    assert (found.text, found.hint) == (
+        "not in the file",
+        "'dead' seems to be it: --column died=dead",
+    )
+    assert check.check(net / "node-0")[-1].hint == "--column died=dead"
 
 
 def test_policy_and_agreement(net: Path) -> None:

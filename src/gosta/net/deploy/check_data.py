@@ -344,7 +344,7 @@ def _check_numbers(
         values = data.select(drop_missing=True).to_floats([name])[:, 0]
     except GostaError as error:
         text = "does not hold numbers only"
-        return Finding.error(f"column {name}", text, "correct the file", str(error))
+        return Finding.error(f"column {name}", text, error.remedy, error.reason)
     missing = int(np.isnan(values).sum())
     finding = _check_missing(task, data, name, missing, policy, "numbers")
     if finding.level == "error" or ends is None:
@@ -398,7 +398,7 @@ def _check_levels(
             f"say what they mean ({option}), correct the rows, or ask the coordinator to declare "
             "the value for all sites"
         )
-        return Finding.error(f"values of {name}", text, hint, str(error))
+        return Finding.error(f"values of {name}", text, hint, error.reason)
     return Finding.ok(f"values of {name}", f"all declared: {shorten(levels)}")
 
 
