@@ -94,7 +94,7 @@ class Round(NamedTuple):
 
     @property
     def largest(self) -> Round:
-        """What is released of the one total that differs most."""
+        """The release of that total only which differs most between the two tables."""
         return self._replace(change=self.change[[int(np.argmax(np.abs(self.change)))]])
 
     def ratios(self, noise: Whole) -> Floats:

@@ -67,7 +67,7 @@ Scale = Annotated[
 ]
 MissingCodes = Annotated[
     list[str] | None,
-    "What stands for a missing value: k.A.,-9, or one value of a column, age:-9 or risk:104,2%.",
+    'Values that mean "missing": k.A.,-9, or one value of a column, age:-9 or risk:104,2%.',
 ]
 DropMissing = Annotated[bool, "Leave out rows with missing or infinite values."]
 PageAddress = Annotated[

@@ -77,7 +77,7 @@ class Harmonisation(
 
     @property
     def codes(self) -> Mapping[str, tuple[Values, ...]]:
-        """What stands for a missing value, by column."""
+        """The values that mean "missing", by column."""
         codes = self.na_values
         return codes if isinstance(codes, Mapping) else {ALL_COLUMNS: codes}
 

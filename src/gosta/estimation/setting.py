@@ -51,7 +51,7 @@ class Setting:
 
     @property
     def drawn(self) -> Graph | ChangingGraph:
-        """What edges are drawn from; graphs change at numbers of draws."""
+        """The graph, or the changing graphs by number of draws, from which edges are drawn."""
         return self.graph if self.changing is None else self.changing.times(self.protocol.draws)
 
     @property

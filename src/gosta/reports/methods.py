@@ -61,7 +61,7 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
 def _settings(found: Sequence[Found]) -> str:
     """Return the values of options; with the statistics that have them, where these differ."""
     by_option: dict[str, dict[str, list[str]]] = {}
-    for one in found:
+    for one in (one for one in found if one.name != "numbers-at-risk"):
         for name, value in one.estimate.options.items():
             if name not in HIDDEN_OPTIONS and value not in (None, (), []):
                 titles = by_option.setdefault(name, {}).setdefault(_listed(value), [])

@@ -249,6 +249,10 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     def layout(self) -> Layout:
         """Return the layout of the sums of all statistics."""
+        return self._layout
+
+    @cached_property
+    def _layout(self) -> Layout:
         for name in dict.fromkeys(name for item in self.summed for name in item.columns):
             column = self.columns[name]
             if column.type == "number" and column.range is None and name != self.study.event:

@@ -27,6 +27,7 @@ from private_schedules import COMPLETE, FAULT_SECONDS, PARTS, QUIET_SECONDS, mak
 from processes import gosta
 from sum_network import OPEN_POLICY, SumNetwork
 
+from gosta import __version__
 from gosta.net.audit import recompute, verify_sums
 from gosta.net.audit.findings import Finding
 from gosta.net.members import Keyring
@@ -574,6 +575,18 @@ def test_corrupted_networks_are_not_right(mode: str) -> None:
                 assert found[BRACKETS] is False
             count += 1
     assert count >= 70 * SEEDS
+
+
+@pytest.mark.parametrize(("version", "named"), [("0.0.9", "gosta 0.0.9"), ("", "an earlier")])
+def test_other_results_of_another_version_name_both(version: str, named: str) -> None:
+    case = copied(honest("plain"))
+    first, *others = case.report.results
+    results = (first._replace(rows=first.rows + 1), *others)
+    change_reports(case, lambda one: replace(one, results=results, version=version))
+    (finding,) = [one for one in case.verify() if one.claim == RESULTS]
+    assert finding.holds is False
+    assert f"{named} " in finding.evidence
+    assert f"gosta {__version__} verifies it" in finding.evidence
 
 
 @pytest.mark.parametrize("mode", ["edges", "noisy edges"])

@@ -141,7 +141,7 @@ class Release:
 
     @cached_property
     def wanted_rounds(self) -> tuple[Round, ...]:
-        """What is to be added up in each round, as the settings and the totals before it say.
+        """The rounds of the release, as they follow from the settings and the earlier totals.
 
         They end where a total is none.
         """
@@ -161,7 +161,7 @@ class Release:
 
     @cached_property
     def differences(self) -> list[str]:
-        """What is reported otherwise than the settings of today say."""
+        """The fields of the report that do not follow from the settings of today."""
         if self.has_other_settings:
             return ["they have changed since"]
         last, report, settings = self.wanted_rounds[-1], self.report, self.source.settings

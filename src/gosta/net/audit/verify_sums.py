@@ -15,6 +15,7 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
+import gosta
 from gosta.errors import GostaError, NetworkError, shorten
 from gosta.net.audit import recompute
 from gosta.net.audit.findings import MOST_NAMED, Finding, Problems, some
@@ -38,7 +39,7 @@ LEAST_VALUES = 8  # different bytes of a secret: a random one has more
 SAME_FIT = 1e-5  # standard errors by which coefficients differ that are the same but for rounding
 LAST_DIGITS = 1e-9  # results that differ by less can be those of another processor
 # Fields of reports that differ between nodes, or are compared apart.
-APART = ("time", "left_out", "results", "rows_of")
+APART = ("time", "left_out", "results", "rows_of", "version")
 
 # Adds to the problems, and returns the evidence; None: it has nothing to say about this release.
 Check = Callable[[Release, Problems], str | None]
@@ -349,7 +350,17 @@ def _check_results(release: Release, problems: Problems) -> str:
         same = True if reported is None else _is_same(reported.results, wanted)
         problems.add_wrong(same is False, f"other ones at {peer.name}")
         problems.add_unknown(same is None, f"the last digits of those at {peer.name}")
+        if same is False and reported is not None and reported.version != gosta.__version__:
+            problems.wrong.append(_other_version(reported.version))
     return f"{numbers.count(len(wanted), 'result')}, with cells of at least {report.min_cell}"
+
+
+def _other_version(version: str) -> str:
+    made = f"gosta {version}" if version else "an earlier version of gosta"
+    return (
+        f"{made} made the release and gosta {gosta.__version__} verifies it; rules of merging "
+        "small cells can differ between them: verify with the version that made it"
+    )
 
 
 def _reported_totals(release: Release) -> Floats:

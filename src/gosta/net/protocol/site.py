@@ -105,6 +105,7 @@ class SumReport(msgspec.Struct, frozen=True, array_like=True):
     rows_of: float  # when this site read the rows that it contributed; 0: it took no part
     # digests of the participants' contributions, to which all had committed
     parts: tuple[bytes, ...]
+    version: str = ""  # of gosta at this site; "" in reports of versions that did not note it
 
     @property
     def epoch_id(self) -> tuple[int, str]:

@@ -48,6 +48,7 @@ from typing import Any
 
 import msgspec
 
+import gosta
 from gosta.net.protocol import messages as wire
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.epochs import NO_EPOCH, Moment, Step
@@ -597,6 +598,7 @@ class SumPeer(SumSite):
             keys=tuple(self.trust.keys.get(name, b"") for name in names),
             rows_of=0.0 if rows is None else rows.time,
             parts=tuple(hashlib.sha256(part).digest() for part in parts),
+            version=gosta.__version__,
         )
         entry = self._entry("release", now, round_, participants=names, rows=rows)
         return Step((Released(_encode(report)),), event="releases", entries=(entry,))
