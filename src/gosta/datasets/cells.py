@@ -63,7 +63,7 @@ def _number(value: Any, column: str, rows: RowNames, k: int, decimal: str) -> fl
     return None
 
 
-def _is_number(value: str, decimal: str) -> bool:
+def is_number(value: str, decimal: str) -> bool:
     """Return whether a text is a number with a decimal sign."""
     with contextlib.suppress(ValueError):
         float(with_point(value, decimal))
@@ -77,7 +77,7 @@ def looks_numeric(value: object) -> bool:
     >>> [looks_numeric(value) for value in ("II", "3", "1,5", "3 mg", "<5", "2024-01-31", 7)]
     [False, True, True, True, False, True, True]
     """
-    return not isinstance(value, str) or _is_number(value, ".") or _kind(value) != "text"
+    return not isinstance(value, str) or is_number(value, ".") or _kind(value) != "text"
 
 
 def _is_whole(value: object) -> bool:
@@ -160,7 +160,7 @@ def _other_sign(
     same = [
         k
         for k, value in enumerate(column)
-        if isinstance(value, str) and decimal in value and _is_number(value, decimal)
+        if isinstance(value, str) and decimal in value and is_number(value, decimal)
     ]
     if same:
         mixed = f"and {str(column[same[0]])[:40]!r} in {rows[same[0]]}"

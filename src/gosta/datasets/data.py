@@ -462,10 +462,12 @@ class Data:
 
     def _positive_last(self, codes: Floats, classes: list[Any]) -> tuple[Floats, list[Any]]:
         """Return two classes with the positive one last, where both of their names say it."""
+        if len(classes) != 2:
+            return codes, classes
         kind = self.columns[self.label or ""].dtype
         has_order = "order" in dict(kind.metadata or {})  # as categories of a data frame have it
         names = [value_text(one) for one in reversed(classes)]
-        if len(names) != 2 or has_order or not is_known_pair(*names):
+        if has_order or not is_known_pair(*names):
             return codes, classes
         return 1.0 - codes, classes[::-1]
 

@@ -8,7 +8,6 @@ and levels are those of the rows; otherwise they are declared.
 from __future__ import annotations
 
 import ast
-import contextlib
 import itertools
 import math
 import re
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gosta.datasets.cells import looks_numeric
+from gosta.datasets.cells import is_number, looks_numeric
 from gosta.datasets.columns import value_text
 from gosta.datasets.data import Data
 from gosta.datasets.roles import MOST_CLASSES
@@ -397,13 +396,14 @@ class _Known:
         column = self.data.columns[name]
         if column.dtype.kind not in "OUS":
             return False
-        if dict(column.dtype.metadata or {}).get("order"):
+        known = dict(column.dtype.metadata or {})
+        if known.get("order"):
             return True
-        with contextlib.suppress(DataError):
-            self.data.select(drop_missing=True).to_floats([name])
+        present = {value for value in column.tolist() if value is not None and value == value}
+        decimal = known.get("decimal", ".")
+        if all(not isinstance(value, str) or is_number(value, decimal) for value in present):
             return False
         # Of more values, some of which look like numbers, an error says what is wrong with them.
-        present = {value for value in column.tolist() if value is not None and value == value}
         return len(present) <= MOST_CLASSES or not any(map(looks_numeric, present))
 
     def _levels(self, name: str) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from gosta.models.design import Formula, make_design, parse_formula
 from gosta.models.fit import Fit
 from gosta.statistics import assumptions
 
+LOOKED_AT = 5000  # rows, to tell identifiers and dates
 # Arguments that belong to some models only.
 ROLES = ("outcome", "time", "event", "positive", "strata")
 
@@ -176,7 +177,7 @@ def _parsed(data: Data, columns: str | Sequence[str] | None, formula: str | None
 
 def _explaining(data: Data) -> tuple[str, ...]:
     """Return the columns that are no outcome, and neither identifiers nor dates by their values."""
-    found = guess_roles(data, list(data.features))
+    found = guess_roles(data.head(min(len(data), LOOKED_AT)), list(data.features))
     return tuple(name for name in data.features if name not in (*found.identifiers, *found.dates))
 
 
