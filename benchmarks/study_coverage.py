@@ -22,6 +22,7 @@ import gosta
 from gosta.errors import GostaError
 from gosta.runtime import progress
 from gosta.runtime.arrays import Booleans, Floats
+from gosta.sketches import SKETCHES
 
 LEVEL = 0.95
 SAMPLES = 1000
@@ -172,6 +173,10 @@ OF_TIMES: Mapping[str, Options] = {
     "survival-brier-score": {"horizon": HORIZON},
     "survival-calibration": {"horizon": HORIZON, "cuts": (0.35, 0.6)},
     "survival-observed-expected-ratio": {"horizon": HORIZON},
+    "survival-calibration-intercept": {"horizon": HORIZON},
+    "survival-calibration-slope": {"horizon": HORIZON},
+    "survival-smooth-calibration": {"horizon": HORIZON, "risks": (0.3, 0.5, 0.7)},
+    "survival-calibration-error": {"horizon": HORIZON},
 }
 COMMON, RARE = predicted_risks(-0.5, 1.5), predicted_risks(-3.0, 1.2)
 EXTREME = predicted_risks(-0.5, 1.5, 0.3, 0.7)  # risks that are too extreme, and too low
@@ -290,7 +295,8 @@ def main() -> None:
     with progress.bar("coverage", len(cases) * len(sizes), 0) as advance:
         for case in cases:
             for n in sizes:
-                sums = [case.population.sums] if case.population.sums else []
+                has_sums = case.population.sums and case.statistic in SKETCHES
+                sums = [case.population.sums] if has_sums else []
                 ways = [coverage(case, n, samples, way) for way in [{}, *sums]]
                 ends = [f"{100 * share:.1f} %" for way in ways for share in (way.mean(), way.min())]
                 ends += [""] * (4 - len(ends))

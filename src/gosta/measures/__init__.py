@@ -8,6 +8,7 @@ from gosta.measures import (  # noqa: F401  (the order of the listing)
     classification,
     distribution,
     survival,
+    survival_calibration,
     table_one,
     thresholds,
     two_models,

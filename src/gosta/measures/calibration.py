@@ -166,12 +166,7 @@ def smooth_calibration_curve(
     risks below which 10 %, 50 % and 90 % of the rows are.
     """
     smooth = _Smooth.of(x, weights, floor)
-    counted = x[weights > 0, 0]
-    shown = (
-        np.unique(np.linspace(counted.min(), counted.max(), PLACES))
-        if risks is None
-        else numbers_of("risks", risks, (0.0, 1.0))
-    )
+    shown = shown_risks(x[:, 0], weights, risks)
     columns = spline(logit(shown, floor or FLOOR), smooth.knots)
     curve = expit(columns @ smooth.fit.coefficients)
     slopes = (curve * (1 - curve))[:, None] * columns
@@ -181,26 +176,44 @@ def smooth_calibration_curve(
     return Measured(curve, influence, labels, shown, errors=errors)
 
 
+def shown_risks(found: Floats, weights: Floats, risks: Any) -> Floats:
+    """Return the risks at which a smooth curve is shown; by default all over those of rows."""
+    if risks is not None:
+        return numbers_of("risks", risks, (0.0, 1.0))
+    counted = found[weights > 0]
+    return np.unique(np.linspace(counted.min(), counted.max(), PLACES))
+
+
 @measure(encode=encode.risk, bounds=(0.0, 1.0))
 def calibration_error(x: Floats, weights: Floats, floor: float = 0.0) -> Measured:
     """Distance of predicted risks from the smooth calibration curve: its mean over rows (ICI), its
     median, its 90 % quantile and its maximum.
     """
     smooth = _Smooth.of(x, weights, floor)
-    found, counted = smooth.fit.coefficients, weights > 0
-
-    def distances(coefficients: Floats) -> Floats:
-        own = np.abs(expit(smooth.columns @ coefficients) - x[:, 0])
-        middle, high = weighted_quantiles(own, weights, np.array([0.5, 0.9]))
-        return np.array([weights @ own / weights.sum(), middle, high, own[counted].max()])
+    found, distances = smooth.fit.coefficients, risk_distances(smooth.columns, x[:, 0], weights)
 
     def ends(level: float) -> tuple[Floats, Floats, Floats]:
         without = _influences(smooth.columns, 0.0, smooth.fit, x, weights)[1]
-        parts = weights[:, None] / weights.sum() * without
-        rows = int(counted.sum())
-        return distance_ends(found, parts.T @ parts * rows / (rows - 1), distances, level)
+        return distance_ends(found, covariance_of(without, weights), distances, level)
 
     return Measured(distances(found), labels=ERRORS, ends=ends)
+
+
+def risk_distances(columns: Floats, risks: Floats, weights: Floats) -> Callable[[Floats], Floats]:
+    """Return the function from coefficients of a curve to the distances of risks from it."""
+
+    def distances(coefficients: Floats) -> Floats:
+        own = np.abs(expit(columns @ coefficients) - risks)
+        middle, high = weighted_quantiles(own, weights, np.array([0.5, 0.9]))
+        return np.array([weights @ own / weights.sum(), middle, high, own[weights > 0].max()])
+
+    return distances
+
+
+def covariance_of(influence: Floats, weights: Floats) -> Floats:
+    """Return the covariance of values from what each row contributes to them, n × values."""
+    parts, rows = weights[:, None] / weights.sum() * influence, int((weights > 0).sum())
+    return np.asarray(parts.T @ parts * rows / max(rows - 1, 1))
 
 
 def distance_ends(

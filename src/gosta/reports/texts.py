@@ -40,6 +40,10 @@ TITLES = {
     "survival-brier-score": "Brier score at the horizon",
     "integrated-brier-score": "integrated Brier score",
     "survival-observed-expected-ratio": "observed / expected events before the horizon",
+    "survival-calibration-intercept": "calibration intercept at the horizon",
+    "survival-calibration-slope": "calibration slope at the horizon",
+    "survival-smooth-calibration": "smooth calibration at the horizon",
+    "survival-calibration-error": "calibration error at the horizon",
     "auc-difference": "difference of AUCs",
     "brier-difference": "difference of Brier scores",
     "concordance-difference": "difference of C-indices",
@@ -65,6 +69,9 @@ MEANINGS = {
     "higher score; 0.5 is chance",
     "uno-concordance": "the same, weighted so that it does not depend on censoring",
     "survival-brier-score": "mean squared error of the risks of an event before the horizon",
+    "survival-calibration-intercept": "0 if risks are right on average, given the slope",
+    "survival-calibration-slope": "1 if risks are as spread as they should be; below 1 if too "
+    "extreme",
     "survival-observed-expected-ratio": "events by Kaplan and Meier over those predicted; 1 is "
     "right",
 }
@@ -165,6 +172,11 @@ REFERENCES: tuple[tuple[tuple[str, ...], str], ...] = (
         "Uno H, Cai T, Pencina MJ, D'Agostino RB, Wei LJ. On the C-statistics for evaluating "
         "overall adequacy of risk prediction procedures with censored survival data. Stat Med "
         "2011;30:1105-1117.",
+    ),
+    (
+        ("survival-smooth-calibration", "survival-calibration-error"),
+        "Austin PC, Harrell FE Jr, van Klaveren D. Graphical calibration curves and the integrated "
+        "calibration index (ICI) for survival models. Stat Med 2020;39:2714-2742.",
     ),
     (
         ("survival-brier-score", "integrated-brier-score"),

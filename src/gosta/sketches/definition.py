@@ -323,6 +323,10 @@ WITHOUT_SKETCH: Mapping[str, str] = {
     "hodges-lehmann-shift": "use auc",
     "ranks": "use quantiles, among which a site finds its own rows",
     "winsorised-mean": "use quantiles",
+    "survival-calibration-intercept": "use survival-observed-expected-ratio",
+    "survival-calibration-slope": "use survival-calibration",
+    "survival-smooth-calibration": "use survival-calibration",
+    "survival-calibration-error": "use survival-calibration",
 }
 
 

@@ -47,6 +47,8 @@ OTHER_NAMES = {
     "time-dependent-auc": "tdauc td-auc cumulative-dynamic-auc",
     "survival-brier-score": "brier-survival",
     "integrated-brier-score": "ibs",
+    "survival-smooth-calibration": "calibration-at-time",
+    "survival-calibration-error": "survival-ici",
     "brier-difference": "(compare models)",
     "integrated-discrimination": "idi (compare models)",
     "net-reclassification": "nri (compare models)",

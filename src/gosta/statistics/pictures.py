@@ -28,6 +28,7 @@ COLUMNS = 2  # pictures beside each other in a file
 INTO = {
     "net-benefit-of-all": "net-benefit",
     "smooth-calibration-curve": "calibration-curve",
+    "survival-smooth-calibration": "survival-calibration",
     "numbers-at-risk": "kaplan-meier",
 }
 BESIDE = ("net-benefit-of-all", "numbers-at-risk")  # of these, not drawn as curves of a score
@@ -40,12 +41,23 @@ COMPANIONS = {
     "kaplan-meier": AT_RISK,
 }
 OF_SCORES = ("net-benefit", "precision-recall-curve")  # compared with what needs no score
-WORDS = {"calibration-curve": "by bins", "smooth-calibration-curve": "smooth"}  # in a legend
+WORDS = {  # in a legend
+    "calibration-curve": "by bins",
+    "smooth-calibration-curve": "smooth",
+    "survival-calibration": "by bins",
+    "survival-smooth-calibration": "smooth",
+}
 BINNED = ("calibration-curve", "survival-calibration")
 # Values that say nothing, or are as they should be, in forest plots.
 REFERENCES = dict.fromkeys(("auc", "concordance-index", "uno-concordance"), 0.5)
 REFERENCES |= dict.fromkeys(
-    ("calibration-slope", "observed-expected-ratio", "survival-observed-expected-ratio"), 1.0
+    (
+        "calibration-slope",
+        "observed-expected-ratio",
+        "survival-calibration-slope",
+        "survival-observed-expected-ratio",
+    ),
+    1.0,
 )
 
 

@@ -97,6 +97,7 @@ STYLES = {
     "calibration-curve": CALIBRATION,
     "smooth-calibration-curve": CALIBRATION,
     "survival-calibration": CALIBRATION._replace(title="Calibration at the horizon"),
+    "survival-smooth-calibration": CALIBRATION._replace(title="Calibration at the horizon"),
     "net-benefit": Style("Decision curve", line="none", is_share=False),
     "kaplan-meier": Style(
         "Kaplan-Meier curve",
