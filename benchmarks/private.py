@@ -61,6 +61,7 @@ class NotCounts(NamedTuple):
     squared_change: float = 2.0
     are_counts: bool = False
     bits: int = 24
+    most_features: int = 1
 
 
 def make_rows(n: int) -> Rows:

@@ -34,6 +34,7 @@ class Sums(NamedTuple):
     features_per_row: int = 1
     are_counts: bool = True
     bits: int = 24
+    most_features: int = 1
 
     @property
     def squared_change(self) -> float:

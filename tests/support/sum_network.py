@@ -14,7 +14,7 @@ from virtual_network import START_TIME, Fault, VirtualNetwork
 from gosta.datasets import Data
 from gosta.net.agreements import Agreements
 from gosta.net.members import Keyring
-from gosta.net.node.rows import layout_of
+from gosta.net.node.rows import sums_of
 from gosta.net.node.source import SumSource
 from gosta.net.node.sum_node import SumNode
 from gosta.net.protocol import statements
@@ -22,7 +22,7 @@ from gosta.net.protocol.epochs import Identity
 from gosta.net.protocol.sums import SumPeer
 from gosta.private.policy import MODES, Policy
 from gosta.private.settings import PrivateSettings
-from gosta.sketches import Layout
+from gosta.sketches.sums import Sums
 
 OPEN_POLICY = Policy(modes=MODES, min_rows=0, min_sites=0, min_share=0.0, min_cell=0, min_change=0)
 SETTINGS = PrivateSettings(bins=8, ranges={"": (0.0, 1.0)}, deadline_seconds=2.0)
@@ -71,8 +71,14 @@ class SumNetwork(VirtualNetwork):
         )
 
     @property
-    def layout(self) -> Layout:
-        return layout_of(self.task)
+    def has_plain_sums(self) -> bool:
+        """Whether a report has the sums of the first round, without noise."""
+        assert self.task.private is not None
+        return self.task.private.epsilon is None and self.task.fit is None
+
+    @property
+    def layout(self) -> Sums:
+        return sums_of(self.task)
 
     def source(self, name: str) -> SumSource:  # type: ignore[override]
         trust, policy, agreed = self.trusts[name], self.policies[name], self.agreed[name]
@@ -140,7 +146,7 @@ class SumNetwork(VirtualNetwork):
         for name, peer in self.sum_peers.items():
             report = peer.report
             if report is not None:
-                if self.task.private is not None and self.task.private.epsilon is None:
+                if self.has_plain_sums:
                     assert report.vector == statements.pack(self.plain_sums(report.participants)), (
                         name
                     )

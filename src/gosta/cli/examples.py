@@ -39,6 +39,7 @@ gosta fit patients.csv --model cox --time days --event died --columns age,sex --
 gosta fit patients.csv --model linear --formula 'score ~ age * sex' --robust
 gosta fit patients.csv --formula 'died ~ bs(age, df=4) + stage' --levels stage=II,I,III
 gosta fit patients.csv --outcome died --penalty 1 --plot forest.pdf
+gosta fit --private my-network --robust
 gosta statistics --for patients.csv
 gosta statistics --for patients.xlsx --label died --json
 gosta graph watts-strogatz --n 1599
@@ -91,6 +92,7 @@ gosta network init my-network/ --private --score risk --label died --classes 0,1
 gosta network init my-network/ --private --epsilon 1 --delta 1e-6 --data patients.csv --score risk --label died
 gosta network init my-network/ --private --statistic gini-index --columns income --range income=0:99999 --strata sex=f,m
 gosta network init my-network/ --study my-study/ --enrol
+gosta network init my-network/ --fit logistic --outcome died --columns age,sex --classes no,yes --range age=0:120 --levels sex=F,M
 gosta network up my-network/
 gosta network up my-network/ --page
 gosta network up my-network/ --until 1%

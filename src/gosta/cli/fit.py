@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gosta.cli import options
-from gosta.errors import InputError
+from gosta.errors import InputError, shorten
 
 if TYPE_CHECKING:
     from gosta.datasets import Data
+    from gosta.models import Fit
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Columns:
         }
         levels = [pair for text in self.levels or [] for pair in options.parse_strata(text)]
         return given | {
-            "columns": _terms(self.columns, data),
+            "columns": self.columns and options.parse_terms(self.columns, data.columns),
             "ranges": dict(map(options.parse_range, self.range_ or [])),
             "levels": dict(levels),
         }
@@ -77,6 +76,10 @@ def fit(
     ] = None,
     level: Annotated[str, "Confidence level of intervals."] = "95%",
     drop_missing: options.DropMissing = False,
+    private: Annotated[
+        Path | None,
+        "Folder of a network, or of a node: show the model that its sites fitted by private sums.",
+    ] = None,
     *,
     plot: Annotated[
         Path | None,
@@ -89,34 +92,41 @@ def fit(
     from gosta.views import plots
 
     options.check_picture("plot", plot)
-    confidence = options.fraction("level", level, options.LEVEL)
-    table = options.load_files(data or ["breast-cancer"], **reading.settings())
-    found = fitted(
-        table,
-        model,
-        robust=robust,
-        by_site=by_site,
-        level=confidence or 0.0,
-        drop_missing=drop_missing,
-        **chosen.settings(table),
-        **options.statistic_options(option),
-    )
+    confidence = options.fraction("level", level, options.LEVEL) or 0.0
+    if private is None:
+        table = options.load_files(data or ["breast-cancer"], **reading.settings())
+        found = fitted(
+            table,
+            model,
+            robust=robust,
+            by_site=by_site,
+            level=confidence,
+            drop_missing=drop_missing,
+            **chosen.settings(table),
+            **options.statistic_options(option),
+        )
+    else:
+        others = (data, option, by_site, drop_missing or None)
+        if chosen != Columns() or reading != options.Reading() or set(others) != {None}:
+            raise InputError(
+                f"private = {str(private)!r}: the network says what is fitted to which columns",
+                remedy="give only --robust, --level, --plot and --json beside it",
+            )
+        found = _of_network(private, robust, confidence)
     print(json.dumps(found.to_dict()) if as_json else found.summary())
+    if private is not None and not as_json:
+        print(f"  fitted by {found.data}")
     if plot is not None:
         plots.save(found.draw(), plot)
         if not as_json:
             print(f"  plot: {plot}")
 
 
-def _terms(texts: Sequence[str] | None, data: Data) -> list[str] | None:
-    """Return the terms in texts such as "a,b"; a comma in parentheses separates none."""
-    if texts is None:
-        return None
-    parts = [
-        part.strip()
-        for text in texts
-        for part in ([text] if text in data.columns else re.split(r",(?![^()]*\))", text))
-    ]
-    if not all(parts):
-        raise InputError(f"columns = {','.join(texts)!r}: a name is empty")
-    return parts
+def _of_network(folder: Path, robust: bool, level: float) -> Fit:
+    """Return the model that a network's sites fitted."""
+    from gosta.net.deploy.fitted import read_fit
+
+    fit, report = read_fit(folder)
+    who = f"private sums over the rows of {shorten(report.participants, 12)}"
+    shown = replace(fit, level=level, data=who)
+    return shown.robust() if robust else shown

@@ -163,7 +163,7 @@ class Model:
         levels = [pair for text in self.levels or [] for pair in options.parse_strata(text)]
         return FitGoal(
             self.fit,
-            self.formula or options.parse_terms(rows.columns),
+            self.formula or options.parse_terms(rows.columns or []),
             {**(goal.options or {}), **given},
             dict(levels),
             goal.confidence_level,

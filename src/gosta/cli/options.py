@@ -489,15 +489,15 @@ def _edges(text: str) -> tuple[str, tuple[float, ...]]:
     return column, edges
 
 
-def parse_terms(texts: Sequence[str] | None, names: Collection[str] = ()) -> list[str]:
+def parse_terms(texts: Sequence[str], names: Collection[str] = ()) -> list[str]:
     """Return the terms in texts such as "a,b"; a comma in parentheses separates none."""
     parts = [
         part.strip()
-        for text in texts or []
+        for text in texts
         for part in ([text] if text in names else re.split(r",(?![^()]*\))", text))
     ]
     if not all(parts):
-        raise InputError(f"columns = {','.join(texts or [])!r}: a name is empty")
+        raise InputError(f"columns = {','.join(texts)!r}: a name is empty")
     return parts
 
 

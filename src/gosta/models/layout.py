@@ -20,9 +20,7 @@ from gosta.sketches.definition import MOST_ROWS
 from gosta.sketches.layout_builder import MOST_NUMBERS
 from gosta.sketches.results import StratumResult, Values, known, no_result
 
-# Binary digits of a feature after the point. Totals over 2^21 rows are exact in a float64, so that
-# they are the same numbers in journals as in masked sums.
-BITS = 32
+BITS = 40  # binary digits of a feature after the point, or fewer where there are many rows
 # What a round shows, by how many columns are multiplied.
 SHOWN = ("weights", "weighted columns", "weighted products of columns")
 LEVEL = 0.95  # of intervals where none is asked for
@@ -58,6 +56,11 @@ class FitLayout:
     @cached_property
     def features_per_row(self) -> int:
         return int(self.model.features(np.zeros((0, self.width)), self.state).values.shape[1])
+
+    @property
+    def most_features(self) -> int:
+        columns = self.width + 2  # with an intercept, products of these are taken three times
+        return 3 * columns * (columns + 1) // 2
 
     @property
     def squared_change(self) -> float:
@@ -174,8 +177,11 @@ class FitLayout:
         following = FitLayout(self.model, state)
         return None if state.is_done else following
 
+    def _with_cells(self, min_cell: int) -> Model:
+        return replace(self.model, min_cell=max(min_cell, self.model.min_cell))
+
     def _after(self, totals: Floats, min_cell: int = 0) -> State:
-        model = replace(self.model, min_cell=max(min_cell, self.model.min_cell))
+        model = self._with_cells(min_cell)
         state = model.following(self.state, totals)
         if not state.is_done and model.size(state) > MOST_NUMBERS:
             what = f"the model takes {model.size(state):,} sums, at most {MOST_NUMBERS:,} are"
@@ -184,7 +190,8 @@ class FitLayout:
 
     def fit(self, totals: Floats, level: float = LEVEL, min_cell: int = 0) -> Fit:
         """Return the fit that the totals of the last round give; an error if there is none."""
-        return self.model.fit_of([self.state, self._after(totals, min_cell)], [totals], level)
+        states = [self.state, self._after(totals, min_cell)]
+        return self._with_cells(min_cell).fit_of(states, [totals], level)
 
     def results(
         self,

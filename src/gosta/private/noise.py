@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -61,6 +61,8 @@ class Summed(Protocol):
     def are_counts(self) -> bool: ...
     @property
     def bits(self) -> int: ...
+    @property
+    def most_features(self) -> int: ...
 
 
 class Noise(NamedTuple):
@@ -93,10 +95,15 @@ class Noise(NamedTuple):
 NO_NOISE = Noise("none", 0.0, SUM_BITS, 0.0, 0.0)
 
 
-def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> Noise:
-    """Return the noise of one total; of two, if edges are found first, each has half of epsilon."""
+def choose_noise(
+    settings: PrivateSettings, sums: Summed, participants: int, rows: Sequence[int] = ()
+) -> Noise:
+    """Return the noise of one total; of two, if edges are found first, each has half of epsilon.
+
+    `rows` are the most that each participant can have, if that is known.
+    """
     if settings.epsilon is None:
-        return NO_NOISE._replace(bits=sums.bits)
+        return NO_NOISE._replace(bits=_exact_bits(sums, rows))
     if settings.epsilon < LEAST_EPSILON:
         raise InputError(
             f"epsilon = {settings.epsilon:g} is so much noise that nothing is left; "
@@ -143,6 +150,19 @@ def choose_noise(settings: PrivateSettings, sums: Summed, participants: int) -> 
             "set delta, such as to 1e-6"
         )
     return chosen
+
+
+def _exact_bits(sums: Summed, rows: Sequence[int]) -> int:
+    """Return how many binary digits of fractions are summed without noise: those of the sums.
+
+    They are fewer where totals would not be exact in a float64, or sums of pads, which are up to
+    7.5 times those of a site, in 60 bits.
+    """
+    if not rows:
+        return sums.bits
+    total, largest = sum(rows), 7.5 * max(rows) * sums.most_features
+    most = min(53 - math.log2(max(total, 1)), 60 - math.log2(max(largest, 1)))
+    return max(min(sums.bits, math.floor(most)), min(sums.bits, SUM_BITS))
 
 
 def draw(noise: Noise, size: int, random: Random = os.urandom) -> Words:

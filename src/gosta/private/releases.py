@@ -355,7 +355,7 @@ def masked_rounds(
     """Return the sums and the total of each round over the encoded rows of each site."""
 
     def total_of(sums: Sums) -> Floats:
-        noise = choose_noise(settings, sums, len(rows))
+        noise = choose_noise(settings, sums, len(rows), [len(x) for x in rows.values()])
         keys = {name: random(masks.KEY_BYTES) for name in rows}
         public = {name: masks.public_key(key) for name, key in keys.items()}
         context = f"{sums.fingerprint} of {', '.join(rows)}".encode()

@@ -184,6 +184,10 @@ class Layout:
         return of_stratum * len(self.cells)
 
     @property
+    def most_features(self) -> int:
+        return max(self.features_per_row, self.final.features_per_row)
+
+    @property
     def squared_change(self) -> float:
         """Return the squared length of the largest change of the vector by replacing a row."""
         if self.strata or self._has_missing:  # then a row's features can be elsewhere, or none

@@ -30,6 +30,10 @@ class Sums(Protocol):
         """To how many numbers a row adds, from 0 to 1 each."""
 
     @property
+    def most_features(self) -> int:
+        """To how many numbers a row adds at most in any round."""
+
+    @property
     def squared_change(self) -> float:
         """The squared length of the largest change of the vector by replacing a row."""
 

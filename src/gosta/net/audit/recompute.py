@@ -149,9 +149,13 @@ class Release:
             self.source.layout, self.report.earlier_totals, self.report.min_cell
         )
         settings, count = self.source.settings, len(self.report.participants)
-        return tuple(
-            Round(k, one, choose_noise(settings, one, count)) for k, one in enumerate(layouts, 1)
-        )
+        rounds = []
+        for number, one in enumerate(layouts, 1):
+            noise = choose_noise(settings, one, count)
+            # Without noise they can be fewer, by the rows that members declared then.
+            bits = min(noise.bits, self.report.bits) if noise.law == "none" else noise.bits
+            rounds.append(Round(number, one, noise._replace(bits=bits)))
+        return tuple(rounds)
 
     @property
     def has_other_settings(self) -> bool:

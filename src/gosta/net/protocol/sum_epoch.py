@@ -256,9 +256,9 @@ class SumEpoch:
             if last is not None:
                 layout = last.round.layout.following(last.totals, self.min_cell)
             if layout is not None:
-                noise = choose_noise(source.settings, layout, len(self.participants))
-                most = max(largest_rows(source.trust, name) for name in self.participants)
-                pads = deviations.pad_noise(noise.bits, layout.features_per_row, most)
+                rows = [largest_rows(source.trust, name) for name in self.participants]
+                noise = choose_noise(source.settings, layout, len(rows), rows)
+                pads = deviations.pad_noise(noise.bits, layout.features_per_row, max(rows))
                 self._rounds[number] = Round(number, layout, noise, pads)
         return self._rounds.get(number)
 

@@ -1,0 +1,196 @@
+"""Models that are fitted by private sums: rounds on nodes that fail, change and refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from fault_schedules import GRAPHS
+from private_schedules import STRICT
+from sum_network import OPEN_POLICY, SumNetwork
+
+from gosta.models import make_design, make_model
+from gosta.models.layout import FitLayout
+from gosta.net.protocol.statements import Slot
+from gosta.net.protocol.sum_epoch import Total
+from gosta.private.policy import Policy
+from gosta.private.settings import FitSettings, PrivateSettings
+
+RNG = np.random.default_rng(32)
+RANGES = {"age": (0.0, 120.0), "dose": (-5.0, 5.0)}
+OPTIONS: dict[str, Any] = {"outcome": "died", "classes": (0, 1)}
+COLUMNS = ("age", "dose", "died")
+SIZES = (30, 200, 90)
+
+
+def make_parts() -> list[np.ndarray[Any, Any]]:
+    """Return the rows of three sites; at the first, nobody has died."""
+    parts = []
+    for k, size in enumerate(SIZES):
+        age, dose = RNG.uniform(30 + 10 * k, 80, size), RNG.normal(size=size).clip(-5, 5)
+        risk = 1 / (1 + np.exp(3.0 - 0.05 * age - 0.4 * dose))
+        died = (RNG.random(size) < risk) & (k > 0)
+        parts.append(np.column_stack([age, dose, died]))
+    return parts
+
+
+def network(parts: list[np.ndarray[Any, Any]], **others: Any) -> SumNetwork:
+    settings = PrivateSettings(ranges=RANGES, deadline_seconds=2.0)
+    return SumNetwork(
+        parts,
+        GRAPHS["complete"][1][:3] if len(parts) == 4 else [(0, 1), (1, 2)],
+        statistic="logistic",
+        settings=settings,
+        options=OPTIONS,
+        fit=FitSettings(COLUMNS[:2]),
+        file_columns=COLUMNS,
+        **others,
+    )
+
+
+def in_one_place(parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    made = make_model("logistic", make_design(COLUMNS[:2], ranges=RANGES), **OPTIONS)
+    x = np.concatenate(parts) / (120.0, 10.0, 1.0) + (0.0, 0.5, 0.0)
+    return made.fit_rows(x).coefficients
+
+
+def coefficients(net: SumNetwork) -> dict[str, np.ndarray[Any, Any]]:
+    return {
+        name: np.array(peer.report.results[0].value, dtype=float)
+        for name, peer in net.sum_peers.items()
+        if peer.report is not None
+    }
+
+
+def states(net: SumNetwork) -> set[str]:
+    return {peer.state() for peer in net.sum_peers.values()}
+
+
+def test_all_nodes_have_the_coefficients_of_one_place_to_the_last_bit() -> None:
+    parts = make_parts()
+    net = network(parts)
+    net.clock.run(8.0)
+    assert states(net) == {"complete"}
+    found = list(coefficients(net).values())
+    assert len(found) == 3
+    assert all(np.array_equal(one, found[0]) for one in found)
+    assert np.abs(found[0] - in_one_place(parts)).max() < 1e-8
+    for peer in net.sum_peers.values():
+        made = [entry for entry in peer.log if entry.event == "contribution"]
+        assert [entry.round for entry in made] == list(range(1, len(made) + 1))
+        assert len(made) == 1 + len(peer.report.earlier_totals) <= 12  # type: ignore[union-attr]
+        assert len(peer.memory.contributed) == 1, "all rounds show the same rows"
+        assert len(peer.history()) == len(made)
+        assert sum(past.time > 0 for past in peer.history()) == 1, "a fit is one release"
+        assert "over all rows" in made[0].shown
+        assert f"over {sum(SIZES)} rows" in made[1].shown
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_a_node_that_is_killed_between_rounds_comes_back(number: int) -> None:
+    parts = make_parts()
+    net = network(parts)
+    while Slot("part", "node-1", number) not in net.sum_peers["node-1"].slots:
+        net.clock.run(net.clock.now + 0.002)
+    net.crash("node-1", 0.5)
+    net.clock.run(30.0)
+    assert states(net) == {"complete"}
+    for found in coefficients(net).values():
+        assert np.abs(found - in_one_place(parts)).max() < 1e-8
+    net.check()
+
+
+def test_after_a_node_is_gone_the_others_start_anew() -> None:
+    parts = [*make_parts(), make_parts()[1]]
+    net = network(parts)
+    while Slot("part", "node-3", 3) not in net.sum_peers["node-0"].slots:
+        net.clock.run(net.clock.now + 0.002)
+    net.crash("node-3", float("inf"))
+    net.clock.run(40.0)
+    found = coefficients(net)
+    assert set(found) == {"node-0", "node-1", "node-2"}
+    for one in found.values():
+        assert np.abs(one - in_one_place(parts[:3])).max() < 1e-8
+
+
+def test_rows_that_change_between_rounds_are_in_none_of_them() -> None:
+    parts = make_parts()
+    net = network(parts)
+    peer = net.sum_peers["node-1"]
+    while Slot("part", "node-1", 2) not in peer.slots:
+        net.clock.run(net.clock.now + 0.002)
+    assert peer.rows is not None
+    before = peer.rows.digest
+    peer.source = dataclasses.replace(peer.source, data=net.table("node-2"))  # type: ignore[type-var]
+    rounds: dict[int, Total] = {}
+    while peer.epoch == 1 and not peer.is_complete:
+        net.clock.run(net.clock.now + 0.002)
+        if peer.epoch == 1:
+            assert peer.rows.digest == before
+            rounds |= {total.round.number: total for total in peer.current.totals}
+    assert len(rounds) > 2
+    for number, total in rounds.items():
+        vectors = [
+            total.round.layout.sums(net.layout.encode(net.table(name)), total.round.layout.bits)
+            for name in net.names
+        ]
+        assert np.array_equal(total.vector, np.sum(vectors, axis=0, dtype=np.uint64)), number
+
+
+def test_a_corrected_row_is_not_fitted_again() -> None:
+    """Every other number of the rows changes a little, and one label: it must not show."""
+    parts = make_parts()
+    net = network(parts, policies=dict.fromkeys(("node-0", "node-1", "node-2"), STRICT))
+    net.clock.run(8.0)
+    before = net.sum_peers["node-1"].report
+    assert before is not None
+    changed = parts[1].copy()
+    changed[:, 0] += 1e-3
+    changed[0, 2] = 1 - changed[0, 2]
+    net.change("node-1", changed)
+    net.nodes["node-0"].request_epoch()
+    net.clock.run(30.0)
+    after = net.sum_peers["node-1"].report
+    assert after is not None
+    assert after.epoch > before.epoch
+    assert after.earlier_totals == before.earlier_totals
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (Policy(statistics=("auc",), min_rows=0), "the statistic fit-logistic is not allowed"),
+        (Policy(columns=("age", "died"), min_rows=0), "column dose is not allowed"),
+        (Policy(min_rows_per_column=20, min_rows=0), "10 rows for each column of the model, 20"),
+    ],
+)
+def test_a_policy_covers_models(policy: Policy, reason: str) -> None:
+    net = network(make_parts(), policies={"node-2": policy})
+    net.clock.run(6.0)
+    log = net.sum_peers["node-2"].log
+    assert log[0].event == "suppressed"
+    assert not any(entry.event == "contribution" for entry in log)
+    assert reason in log[0].reason
+
+
+def test_too_few_rows_for_the_columns_end_the_fit_after_the_moments() -> None:
+    parts = [part[:6] for part in make_parts()]
+    net = network(parts, policies={"node-0": OPEN_POLICY})
+    net.clock.run(8.0)
+    report = net.sum_peers["node-0"].report
+    assert report is not None
+    assert not report.earlier_totals
+    assert "18 rows for 2 columns are fewer than 10 for each" in report.results[0].why
+
+
+def test_totals_of_wrong_masks_are_no_totals() -> None:
+    layout = net_layout()
+    words = RNG.integers(0, 2**64, (200, layout.size), dtype=np.uint64).view(np.int64)
+    assert not any(layout.is_plausible(one / 2.0**layout.bits, 0.0, 1e5) for one in words)
+
+
+def net_layout() -> FitLayout:
+    made = make_model("logistic", make_design(COLUMNS[:2], ranges=RANGES), **OPTIONS)
+    return FitLayout(made)
