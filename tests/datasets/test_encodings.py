@@ -47,6 +47,12 @@ def test_letters_of_another_encoding_are_a_doubt(tmp_path: Path) -> None:
         doubts = load(tmp_path / "a.csv", encoding=given).doubts
         assert doubts == (f"some letters are not those of {given}; say --encoding cp1250",)
     assert load(tmp_path / "a.csv", encoding="cp1250").doubts == ()
+    (tmp_path / "a.csv").write_text("ryzyko;wiek;płeć\n1;2;K\n2;3;M\n", encoding="cp1250")
+    hint = r"unknown column of .* 'płeć'.*; some letters .*; say --encoding cp1250"
+    with pytest.raises(gosta.InputError, match=hint):
+        load(tmp_path / "a.csv", encoding="latin-1").select(label="płeć")
+    with pytest.raises(gosta.InputError, match=hint):
+        load(tmp_path / "a.csv", encoding="latin-1", harmonise={"columns": {"sex": "płeć"}})
     (tmp_path / "a.csv").write_text("x;стан\n1;0\n", encoding="cp1251")
     assert load(tmp_path / "a.csv", encoding="cp1251").doubts == ()
     (tmp_path / "a.csv").write_text("x;état\n1;0\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gosta.cli import options
-from gosta.errors import InputError
+from gosta.errors import DataError, FormatError, InputError
 
 if TYPE_CHECKING:
     from gosta.net.deploy.bundles import Invitation
@@ -92,7 +92,15 @@ def request(
             )
         _show_code(invited, yes)
         brought = enrolment.Brought(data, reading.settings(), drop_missing, person)
-        made = enrolment.request(invited, folder, name, address, listen, brought)
+        try:
+            made = enrolment.request(invited, folder, name, address, listen, brought)
+        except InputError as error:
+            is_about_names = bool(error.place) and not isinstance(error, DataError)
+            if data is not None and (is_about_names or isinstance(error, FormatError)):
+                shown = f"gosta check {invitation} --data {data}"
+                way_out = f"{shown!r} says how the file could be read"
+                error.remedy = "; ".join(filter(None, (error.remedy, way_out)))
+            raise
     print(summary.request_summary(folder, invited, made))
 
 

@@ -290,7 +290,9 @@ class Data:
         if isinstance(name, str):
             numbered = re.compile(rf"{re.escape(name)}\.\d+")  # names that were there twice
             meant = list(filter(numbered.fullmatch, self.columns))
-            raise unknown(f"column of {self.name}", name, self.columns, meant=meant)
+            error = unknown(f"column of {self.name}", name, self.columns, meant=meant)
+            error.remedy = "; ".join(self.doubts)
+            raise error
         if not -len(self.columns) <= name < len(self.columns):
             raise InputError(
                 f"column {name} requested, {self.name} has {len(self.columns)} columns"

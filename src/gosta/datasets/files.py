@@ -192,7 +192,11 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
         ) from error
     if not table.columns:
         raise DataError(f"{path} has no columns")
-    columns = given.harmonise.apply(table.columns, path, given.decimal)
+    try:
+        columns = given.harmonise.apply(table.columns, path, given.decimal)
+    except InputError as error:  # which may follow from how the file was read
+        error.remedy = error.remedy or "; ".join(table.doubts)
+        raise
     doubts = (*table.doubts, *totals_doubts(table.columns, table.row_names))
     return table._replace(columns=columns, doubts=doubts)
 

@@ -127,6 +127,17 @@ def test_the_last_line_of_a_check_reads_a_messy_file(
         assert json.loads(found)["value"] == pytest.approx(clean, abs=1e-12)
 
 
+def test_a_request_with_a_messy_file_names_the_check(
+    run: Any, tmp_path: Path, invitation: Path
+) -> None:
+    german(tmp_path / "a.csv")
+    site = ("--name", "a", "--address", "outbound", "--data", tmp_path / "a.csv")
+    code, _, err = run("node", "request", invitation, tmp_path / "a", *site)
+    assert (code, err.count("\n")) == (2, 1)
+    check = f"gosta check {invitation} --data {tmp_path / 'a.csv'}"
+    assert err.endswith(f"; '{check}' says how the file could be read\n")
+
+
 def test_values_and_units_are_said_in_one_hint(run: Any, tmp_path: Path, invitation: Path) -> None:
     frame = CLEAN.assign(risk=100 * CLEAN["risk"], sex=CLEAN["sex"].map({"f": "Frau", "m": "Mann"}))
     frame.to_csv(tmp_path / "a.csv", index=False)
