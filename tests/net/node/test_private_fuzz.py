@@ -169,7 +169,7 @@ def test_a_damaged_file_is_an_error_in_words(
 
 @pytest.mark.parametrize(
     "rows",
-    ["0.5,maybe", "high,1", "0.5", ",", "0.5,1,7"],
+    ["0.5,maybe", "high,1", "0.5", ",1", "0.5,1,7"],
     ids=["class", "number", "short", "missing", "long"],
 )
 def test_a_data_file_with_a_wrong_row_does_not_stop_a_running_node(

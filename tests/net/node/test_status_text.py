@@ -13,9 +13,9 @@ from gosta.net.node import status_text
 from gosta.net.node.status import Status
 from gosta.net.watch import overview
 
-TWO = "auc,kaplan-meier:risk+died"
+TWO = "auc,kaplan-meier:days+died"
 MANY = (
-    "table-one:risk,auc,kaplan-meier:risk+died,roc-curve,mann-whitney,average-precision,"
+    "table-one:risk,auc,kaplan-meier:days+died,roc-curve,mann-whitney,average-precision,"
     "sensitivity,specificity,f1-score"
 )
 
@@ -25,13 +25,14 @@ def make_status(strata: dict[str, tuple[str, ...]], statistics: str = TWO) -> St
     rng = np.random.default_rng(0)
     died = rng.integers(0, 2, 400)
     table = {"risk": rng.normal(size=400) + died, "died": died, "sex": rng.choice(["f", "m"], 400)}
+    table["days"] = rng.integers(1, 900, 400)
     release = gosta.private.release(
         [table],
         statistics,
         score="risk",
         label="died",
         classes=(0, 1),
-        ranges={"risk": (-4.0, 5.0)},
+        ranges={"risk": (-4.0, 5.0), "days": (0.0, 900.0)},
         strata=strata,
     )
     assert SUPPRESSED.sums is not None
