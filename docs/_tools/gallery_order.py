@@ -13,6 +13,7 @@ ORDER = (
     "your_own_statistic",
     "your_own_protocol",
     "private_sums_or_rows",
+    "a_regression_model",
     "the_paper_in_small",
 )
 
