@@ -56,8 +56,12 @@ def _add_fields(
 def _skip(
     _app: Sphinx, _what: str, _name: str, value: object, _skip: bool, _options: object
 ) -> bool | None:
-    """Leave out fields of NamedTuples, which stand under Attributes."""
-    return True if (inspect.getdoc(value) or "").startswith("Alias for field number") else None
+    """Leave out fields of NamedTuples, which stand under Attributes, and methods that scikit-learn
+    writes.
+    """
+    is_field = (inspect.getdoc(value) or "").startswith("Alias for field number")
+    is_of_others = str(getattr(value, "__module__", "")).startswith("sklearn.")
+    return True if is_field or is_of_others else None
 
 
 def _resolve(
