@@ -6,6 +6,8 @@ Cox regression of survival, fitted to all rows in one place and by private sums:
 are the same. One hospital alone has much wider intervals.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -29,7 +31,7 @@ def hospital(n: int, oldest: int) -> dict[str, np.ndarray]:
 
 sites = {"north": hospital(300, 70), "south": hospital(160, 90), "west": hospital(90, 95)}
 rows = {name: np.concatenate([site[name] for site in sites.values()]) for name in sites["north"]}
-settings = {"time": "weeks", "event": "died", "columns": ["age", "sex", "stage"]}
+settings: dict[str, Any] = {"time": "weeks", "event": "died", "columns": ["age", "sex", "stage"]}
 fit = gosta.fit(rows, "cox", **settings)
 print(fit.summary())
 

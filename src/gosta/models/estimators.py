@@ -31,7 +31,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     model = ""  # its name in `MODELS`
     result_: Fit
-    intercept_: Any  # a number, or an array of one as classifiers have it
+    coef_: Floats  # by one unit of each column; 1 × columns of models of classes
+    intercept_: Any  # a number, or an array of one of models of classes
+    n_iter_: int  # rounds of sums
 
     def __init__(self, penalty: float = 1.0, max_rounds: int = 50) -> None:
         self.penalty = penalty
