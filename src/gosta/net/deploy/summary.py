@@ -18,6 +18,7 @@ from gosta.net.deploy.plan import Plan
 from gosta.net.deploy.policies import budget_words
 from gosta.net.deploy.terms import declared_rows, has_bounds, row_words, terms_of
 from gosta.net.members import MemberList
+from gosta.net.node.rows import sums_of
 from gosta.private.policy import Policy
 from gosta.statistics.references import FEW_TITLES, parse_references
 from gosta.views import numbers, terminal
@@ -290,8 +291,12 @@ def _data_words(task: Task) -> str:
         if name
     ]
     columns = list(dict.fromkeys([*task.columns, *named]))
+    if task.fit is not None:
+        columns = list(sums_of(task).columns)
     classes = ", ".join(map(str, task.classes))
-    strata = {} if task.private is None else task.private.strata
+    strata = dict(task.private.strata) if task.private is not None else {}
+    if task.fit is not None:
+        strata |= task.fit.levels
     words = [
         f"column{'s' * (len(columns) > 1)} {', '.join(columns)}" * bool(columns),
         f"scores in {', '.join(task.scores)}" * bool(task.scores),

@@ -163,6 +163,16 @@ def _date(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
 
 
+def has_several(result: StratumResult) -> bool:
+    """Return whether a result has values with names, which stand in a table of their own."""
+    return len(result.value) > 1 or result.is_fit
+
+
+def several(result: StratumResult) -> str:
+    """Return how many values a result has."""
+    return numbers.count(len(result.value), "coefficient" if result.is_fit else "value")
+
+
 def value_of(result: StratumResult, place: int = 0, digits: int = 6) -> str:
     """Return one of a result's values, with "about" if it is not certain, as with noise."""
     return "about " * (not result.is_certified) + numbers.number(result.value[place], digits)
@@ -212,10 +222,8 @@ def _result_row(result: StratumResult, sums: SumStatus, where: str) -> Row:
     value = bracket = interval = numbers.NONE
     if not result.has_value:
         value = f"none: {result.why or 'too few rows, or too much noise'}"
-    elif result.is_fit:
-        value = f"{numbers.count(len(result.value), 'coefficient')}{where}"
-    elif len(result.value) > 1:
-        value = f"{len(result.value)} values{where}"
+    elif has_several(result):
+        value = f"{several(result)}{where}"
     else:
         value, bracket = value_of(result), bracket_of(result)
         interval = numbers.interval(*result.interval) if result.interval else numbers.NONE
@@ -237,7 +245,7 @@ def curves(status: Status) -> list[Table]:
     return [
         _coefficients(one, sums, interval) if one.is_fit else _curve(one, sums)
         for one in sums.results
-        if one.has_value and (len(one.value) > 1 or one.is_fit)
+        if one.has_value and has_several(one)
     ]
 
 

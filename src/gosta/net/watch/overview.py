@@ -161,8 +161,8 @@ def _sums_row(view: View) -> tuple[str, ...]:
     value = bracket = interval = numbers.NONE
     result = _first_result(status)
     if result is not None:
-        if len(result.value) > 1:
-            value = f"{len(result.value)} values"
+        if status_text.has_several(result):
+            value = status_text.several(result)
         else:
             value = status_text.value_of(result, digits=5)
             bracket = status_text.bracket_of(result, digits=5)
@@ -292,9 +292,9 @@ def _sums_summary(nodes: int, statuses: Sequence[Status], after: str, problems: 
 def _named_value(result: StratumResult) -> str:
     name = f"{result.statistic} ({result.stratum})" if result.stratum else result.statistic
     if not result.has_value:
-        return f"{name} withheld"
-    if len(result.value) > 1:
-        return f"{name} {len(result.value)} values"
+        return f"{name} withheld" + f": {result.why}" * bool(result.why)
+    if status_text.has_several(result):
+        return f"{name} {status_text.several(result)}"
     return f"{name} {status_text.value_of(result)}"
 
 

@@ -331,6 +331,8 @@ def _result_values(result: StratumResult, is_current: bool) -> Iterator[tuple[st
     for k, number in enumerate(result.value):
         label = "" if len(result.value) == 1 else f" [{result.labels[k] if result.labels else k}]"
         low, high = result.interval if result.interval and not label else (None, None)
+        if result.intervals:
+            low, high = result.intervals[k]
         certain_low = certain_high = None
         if result.is_certified:
             certain_low, certain_high = _round(result.low[k]), _round(result.high[k])
