@@ -16,6 +16,7 @@ from gosta.reports.tables import Found
 from gosta.statistics.definition import STATISTICS
 from gosta.statistics.estimate import Estimate
 
+TABLE_ONE = "table-one"  # the question that is about all columns
 TIME = "time"  # the axis that has the unit of the study's column of times
 # Of the range of possible values; a wider bracket says nothing that helps.
 MOST_COVERED = 0.5
@@ -27,7 +28,8 @@ def found_in(record: Mapping[str, Any], results: Mapping[str, Any]) -> Found:
     scores = results["study"].get("scores", [])
     name = record["name"]
     estimate = _shown(Estimate.from_dict(record), name, results)
-    columns = [name for name in estimate.columns if name in scores]
+    is_table = record["question"] == TABLE_ONE
+    columns = [] if is_table else [one for one in estimate.columns if one in scores]
     joined = " less " if record["question"] == "comparison" else " and "
     shown = estimate.with_groupings([_named(one, name, results) for one in estimate.grouped])
     return Found(record["question"], name, shown, joined.join(columns))
