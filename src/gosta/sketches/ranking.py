@@ -6,6 +6,7 @@ Pairs of rows in one bin are what is not known.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -152,8 +153,28 @@ class MannWhitney(ScoreBins):
         return undefined() if np.isnan(self.pairs(totals)) else single(*self.wins(totals))
 
 
+class ScoreCurve(ScoreBins):
+    """A curve that is read at the points of its only option."""
+
+    shows_bins = True
+
+    @staticmethod
+    @abstractmethod
+    def read_points(asked: Any, /) -> tuple[Floats, tuple[str, ...]]:
+        """Return points in order, and what the values there are for."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        ((self.option, asked),) = self.options.items()
+        self.at, self.labels = self.read_points(asked)
+
+    @property
+    def points(self) -> Options:
+        return {self.option: self.at}
+
+
 @sketch("roc-curve")
-class RocCurve(ScoreBins):
+class RocCurve(ScoreCurve):
     """Points of the ROC curve: the highest true positive rate with a false positive rate of at most
     each of `rates`, from counts in bins.
 
@@ -161,17 +182,9 @@ class RocCurve(ScoreBins):
     other.
     """
 
-    shows_bins = True
     trend = 1
     defaults = {"rates": RATES}  # noqa: RUF012
-
-    def prepare(self) -> None:
-        super().prepare()
-        self.at, self.labels = roc_points(self.options["rates"])
-
-    @property
-    def points(self) -> Options:
-        return {"rates": self.at}
+    read_points = staticmethod(roc_points)
 
     def _curve(self, totals: Floats) -> tuple[Floats, Floats]:
         """Return true and false positive rates at the edges of bins."""
@@ -201,21 +214,13 @@ class RocCurve(ScoreBins):
 
 
 @sketch("precision-recall-curve")
-class PrecisionRecallCurve(ScoreBins):
+class PrecisionRecallCurve(ScoreCurve):
     """Points of the precision-recall curve: the precision at the highest score from which on each
     of `recalls` is reached, from counts in bins.
     """
 
-    shows_bins = True
     defaults = {"recalls": RECALLS}  # noqa: RUF012
-
-    def prepare(self) -> None:
-        super().prepare()
-        self.at, self.labels = recall_points(self.options["recalls"])
-
-    @property
-    def points(self) -> Options:
-        return {"recalls": self.at}
+    read_points = staticmethod(recall_points)
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Interpolate in the bin in which a recall is reached; its negative rows can come last."""
