@@ -163,6 +163,15 @@ def test_text_of_many_values_is_a_factor() -> None:
     assert len(make_design(["ward"], data=rows).names) == 19
 
 
+def test_names_that_python_or_models_use() -> None:
+    rows = data(**{"class": table()["age"], "_0_": table()["age"] ** 2})
+    assert make_design(["class", "class:sex"], data=rows).names[0] == "class"
+    assert make_design("~ class + `_0_`:`mean radius`", data=rows).columns[0] == "class"
+    assert make_design(["`class`"], data=rows).columns == ("class",)
+    with pytest.raises(GostaError, match="a column is called 'intercept'"):
+        make_design(["intercept"], data=data(intercept=table()["age"]))
+
+
 def test_missing_values() -> None:
     sex = table()["sex"].astype(object)
     sex[3] = None

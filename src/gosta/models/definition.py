@@ -37,7 +37,7 @@ from gosta.models.arithmetic import (
     symmetric,
     upper,
 )
-from gosta.models.design import Design
+from gosta.models.design import INTERCEPT, Design
 from gosta.models.fit import Fit
 from gosta.models.scale import Scale
 from gosta.runtime.arrays import Booleans, Floats, Integers, project
@@ -243,7 +243,7 @@ class Model(ABC):
     @property
     def coefficient_names(self) -> tuple[str, ...]:
         """The names of the coefficients."""
-        return ("intercept",) * self.has_intercept + self.design.names
+        return (INTERCEPT,) * self.has_intercept + self.design.names
 
     def rows(self, data: Data) -> Encoded:
         """Return the encoded rows of data that are complete: columns as shares, then response."""

@@ -27,6 +27,7 @@ from gosta.measures.logistic import spline
 from gosta.runtime.arrays import Floats
 from gosta.runtime.extras import require
 
+INTERCEPT = "intercept"  # what models call their own
 MOST_COLUMNS = 1000  # of a design
 MOST_SPLINE = 20  # columns of a spline
 CUBIC = 3  # degree of splines
@@ -233,7 +234,7 @@ def parse_formula(text: str, data: Data | None = None) -> Formula:
     Formula(outcome='died', terms=('age', 'sex', 'bs(bmi, df=4)', 'age:sex'))
     """
     formulaic = require("formulaic", "fit", "reading a formula")
-    others = [_quoted(name) for name in data.features] if data is not None else None
+    others = list(data.features) if data is not None else None
     context = {"__formulaic_variables_available__": others} if others is not None else {}
     try:
         parsed = formulaic.Formula(text, _context=context)
@@ -241,18 +242,25 @@ def parse_formula(text: str, data: Data | None = None) -> Formula:
         reason = str(error).partition("\n")[0]
         raise InputError(
             f"formula = {text!r}: {reason}", remedy="such as 'died ~ age + sex'"
-        ) from (None)
+        ) from None
     left = list(getattr(parsed, "lhs", ()))
     right = getattr(parsed, "rhs", parsed)
     if len(left) > 1 or isinstance(right, tuple) or not all(hasattr(t, "factors") for t in right):
         raise InputError(f"formula = {text!r} must be of one outcome and one sum of terms")
-    terms = [":".join(factor.expr for factor in term.factors) for term in right]
+    terms = [":".join(map(_factor_text, term.factors)) for term in right]
     if "1" not in terms:
         raise InputError(
             f"formula = {text!r} leaves out the intercept, which models have", remedy="remove it"
         )
-    outcome = _column_name(left[0].factors[0].expr) if left else None
-    return Formula(outcome, tuple(term for term in terms if term not in ("1", outcome)))
+    outcome = [factor for term in left for factor in term.factors][:1]
+    apart = {"1", *map(_factor_text, outcome)}  # a dot stands for the outcome, too
+    names = [factor.expr.strip("`") for factor in outcome]
+    return Formula(next(iter(names), None), tuple(term for term in terms if term not in apart))
+
+
+def _factor_text(factor: Any) -> str:
+    """Return the text of a factor of formulaic, which takes the backticks from a column's name."""
+    return _quoted(factor.expr) if factor.eval_method.value == "lookup" else str(factor.expr)
 
 
 def make_design(
@@ -294,6 +302,11 @@ def make_design(
     made = list({frozenset(f.text for f in term): term for term in made}.values())
     known.check_all_read(made)
     design = Design(tuple(_coded(term, made) for term in made))
+    if INTERCEPT in design.names:
+        raise InputError(
+            f"a column is called {INTERCEPT!r}, as the model's own coefficient",
+            remedy=f"give it another name (--column NAME={INTERCEPT})",
+        )
     if len(design.names) > MOST_COLUMNS:
         raise InputError(
             f"the model has {len(design.names):,} columns, at most {MOST_COLUMNS:,} are possible",
@@ -447,6 +460,8 @@ class _Known:
 
 def _parsed(text: str) -> tuple[str, str, dict[str, Any]]:
     """Return function, column and options of a factor such as ``bs(age, df=4)``."""
+    if text.isidentifier():
+        return "", text, {}
     names: list[str] = []
 
     def hide(found: re.Match[str]) -> str:
@@ -463,7 +478,7 @@ def _parsed(text: str) -> tuple[str, str, dict[str, Any]]:
         if not isinstance(one, ast.Name):
             raise bad
         hidden = re.fullmatch(r"_(\d+)_", one.id)
-        return names[int(hidden[1])] if hidden and names else one.id
+        return names[int(hidden[1])] if hidden else one.id
 
     if isinstance(node, ast.Name):
         return "", name_of(node), {}
@@ -531,7 +546,3 @@ def _b_spline(shares: Floats, knots: Sequence[float]) -> Floats:
 def _quoted(name: str) -> str:
     """Return a column's name as it stands in a term."""
     return name if name.isidentifier() else f"`{name}`"
-
-
-def _column_name(text: str) -> str:
-    return text.strip("`")

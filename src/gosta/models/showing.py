@@ -11,6 +11,7 @@ import numpy as np
 
 from gosta.datasets.columns import value_text
 from gosta.errors import InputError, shorten
+from gosta.models.design import INTERCEPT
 from gosta.runtime.arrays import Floats
 from gosta.statistics import assumptions
 from gosta.statistics.distributions import chi_squared_tail
@@ -25,7 +26,6 @@ FOREST_WIDTH, FOREST_LINE = 5.6, 0.28  # inches
 CURVE_SIZE = (4.6, 4.0)  # inches
 LARGE = 1e4  # z from which on it has no decimals
 SHORT_AXIS = 200.0  # ratio of its ends, up to which there are more ticks than powers of 10
-INTERCEPT = "intercept"
 
 
 def title(fit: Fit) -> str:
@@ -193,7 +193,7 @@ def as_dict(fit: Fit) -> dict[str, Any]:
         "baselines": baselines,
         "terms": list(design.terms),
         "ranges": {name: list(ends) for name, ends in design.ranges.items()},
-        "levels": {name: list(levels) for name, levels in design.levels.items()},
+        "levels": {name: list(map(value_text, each)) for name, each in design.levels.items()},
         "assumed": dict(fit.assumed),
         "warnings": list(fit.warnings),
     }
