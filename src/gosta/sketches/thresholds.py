@@ -14,7 +14,7 @@ import numpy as np
 
 from gosta.measures.thresholds import RATIOS, RISKS, ratio_errors, threshold_labels
 from gosta.runtime.arrays import Floats, Integers
-from gosta.sketches.bins import merge_starts_of_each, without_edge
+from gosta.sketches.bins import merge_starts_of_each
 from gosta.sketches.definition import Result, Sketch, sketch, undefined
 from gosta.sketches.ranking import ScoreBins
 from gosta.statistics.definition import Options
@@ -32,10 +32,6 @@ class AtThresholds(ScoreBins):
         self.at = self.ratio.points(self.options["thresholds"])
         self.labels = threshold_labels(self.at)
         self.starts = [np.arange(self.axes[0].bins)] * 2  # of the bins of each class that are known
-
-    @property
-    def without_edge(self) -> Floats:
-        return without_edge(self.axes[0], self.at, self.starts)
 
     @classmethod
     def cuts(cls, options: Options) -> Mapping[str, Floats]:

@@ -80,7 +80,7 @@ def _rows_with_noise(
 
 
 def _inside_bins(results: Sequence[StratumResult], title: str) -> tuple[str, ...]:
-    """Return what to say of times or thresholds that lie inside bins that were merged."""
+    """Return what to say of times that lie inside bins that were merged."""
     found = [one for one in results if one.statistic == title and one.without_edge]
     places = (
         f"{one.stratum or 'all rows'}: " + ", ".join(f"{point:g}" for point in one.without_edge)
