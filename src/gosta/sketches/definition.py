@@ -8,7 +8,7 @@ two numbers between which the value over the rows themselves certainly lies.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -90,6 +90,17 @@ class Result(NamedTuple):
     is_certified: bool = True
     labels: tuple[str, ...] = ()  # for each of several values what it is
     at: Floats | None = None  # of a curve: the place of each value on the horizontal axis
+
+
+class Tables(NamedTuple):
+    """Totals of one statistic whose results are shown beside each other."""
+
+    totals: Sequence[Floats]  # first those over all rows
+    # Places of totals that add up to others, after the place of these.
+    groups: Sequence[tuple[int, Sequence[int]]]
+    shown: int  # of the totals, the first ones; others are of strata that are hidden
+    columns: Collection[str]  # of strata
+    hidden: Collection[str]  # names of strata, such as "sex = f"
 
 
 def single(value: float, low: float, high: float, is_certified: bool = True) -> Result:
@@ -266,6 +277,10 @@ class Sketch(ABC):
     def groups_of(self, totals: Floats) -> Floats:
         """Return the number of rows of each group (class, cluster) that is counted on its own."""
         return np.array([self.count(totals)])
+
+    def beside(self, tables: Tables, min_cell: int) -> Sequence[Sketch]:
+        """Return the sketch for each of the totals that are shown beside each other."""
+        return [self] * tables.shown
 
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
         """Return a sketch and its totals in whose bins no group is small, if none is in all."""

@@ -19,7 +19,7 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import naming
 from gosta.runtime.arrays import Booleans, Floats, Integers, Words
-from gosta.sketches.definition import MOST_ROWS, Features, Sketch
+from gosta.sketches.definition import MOST_ROWS, Features, Sketch, Tables
 from gosta.sketches.results import StratumResult, hidden_strata, no_result, stratum_result
 from gosta.statistics.references import titles_in_words
 
@@ -436,7 +436,10 @@ class Layout:
         """
         rounding = 2.0 ** -(bits + 1) + FEATURE_ERROR
         all_totals = list(self._totals(np.asarray(totals, dtype=np.float64)))
-        hidden = self._hidden(all_totals, min_cell) if noise_variance == 0 else set()
+        hidden, sketches = set[str](), {}
+        if noise_variance == 0 and min_cell > 1:
+            hidden = self._hidden(all_totals, min_cell)
+            sketches = self._beside(all_totals, hidden, min_cell)
         results = []
         with np.errstate(all="ignore"):
             for part, stratum, own, terms in all_totals:
@@ -447,7 +450,7 @@ class Layout:
                 result = stratum_result(
                     part.title,
                     stratum,
-                    part.sketch,
+                    sketches.get((part.title, stratum), part.sketch),
                     own,
                     min_cell=min_cell,
                     noise=noise,
@@ -466,21 +469,54 @@ class Layout:
         return hidden_strata(
             {name: np.concatenate(parts) for name, parts in groups.items()},
             {name: float(parts[0].sum()) for name, parts in groups.items()},
-            self._lines(),
+            [(self._named.get(whole, ""), members) for whole, members in self._lines()],
             min_cell,
         )
 
-    def _lines(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return strata that together are the rows of another one, or all rows ("")."""
+    def _beside(
+        self, totals: Sequence[tuple[Part, str, Floats, int]], hidden: set[str], min_cell: int
+    ) -> dict[tuple[str, str], Sketch]:
+        """Return the sketch of each statistic for each stratum that is shown, and for all rows.
+
+        Strata that are hidden add up to what is left of the rows of which they are a part.
+        """
+        found: dict[tuple[str, str], Sketch] = {}
+        shown = [name for name in ("", *self.strata) if name not in hidden]
+        columns = [name for name, _ in self.levels]
+        for part in self.parts:
+            own = {stratum: sums for other, stratum, sums, _ in totals if other is part}
+            rows, groups = [own[name] for name in shown], []
+            for whole, names in self._lines():
+                name = self._named.get(whole, "")
+                if name in hidden or (whole and not name):
+                    continue
+                places = [shown.index(name) for name in names if name in shown]
+                left = [own[name] for name in names if name in hidden]
+                if left:
+                    places.append(len(rows))
+                    rows.append(np.sum(left, axis=0))
+                groups.append((shown.index(name), places))
+            made = part.sketch.beside(Tables(rows, groups, len(shown), columns, hidden), min_cell)
+            found |= {(part.title, name): one for name, one in zip(shown, made, strict=True)}
+        return found
+
+    @cached_property
+    def _named(self) -> dict[frozenset[str], str]:
+        """Return the names of strata by their values."""
+        return {frozenset(parts): ", ".join(parts) for own in self._strata for parts in own}
+
+    def _lines(self) -> list[tuple[frozenset[str], tuple[str, ...]]]:
+        """Return strata that together are all rows of some values of columns, or all rows.
+
+        Of combined columns, the number of rows of each value of one of them is told by Table 1.
+        """
+        singles = {frozenset([value]) for parts in self._named for value in parts}
         lines = []
-        for columns, strata in zip([(), *self.groups], [((),), *self._strata], strict=True):
-            for other, members in zip(self.groups, self._strata, strict=True):
-                if {*columns} < {*other}:
-                    lines += [
-                        (", ".join(whole), tuple(", ".join(m) for m in members if {*whole} <= {*m}))
-                        for whole in strata
-                    ]
-        return lines
+        for strata in self._strata:
+            for whole in sorted({frozenset[str](), *self._named, *singles}, key=sorted):
+                members = tuple(", ".join(parts) for parts in strata if whole < {*parts})
+                lines.append((whole, members))
+        return [line for line in lines if line[1]]
 
     def is_plausible(self, totals: Floats, tolerance: float, most_rows: float = MOST_ROWS) -> bool:
         """Return whether these can be totals over `most_rows` rows at most.

@@ -6,6 +6,7 @@ Rows in which a column is missing are counted too, and add nothing else for this
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +14,16 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.measures import table_one
 from gosta.runtime.arrays import Booleans, Floats
-from gosta.sketches.definition import Axis, Features, Result, Sketch, sketch
+from gosta.sketches.definition import Axis, Features, Result, Sketch, Tables, sketch
 from gosta.sketches.distribution import Quantiles
 from gosta.sketches.results import REACH
+from gosta.sketches.suppression import suppressed
 from gosta.statistics.definition import Options
 
 MOST_ERROR = 0.1  # by noise, as a share of what a value can be: there are no intervals
 DEVIATION = "standard deviation"
 QUARTERS = {"parts": table_one.QUARTERS}
+FINEST = 1e-3  # of a range, to which means and quantiles are rounded where few values are missing
 
 
 class Place(NamedTuple):
@@ -35,6 +38,16 @@ class Place(NamedTuple):
     def cells(self) -> slice:
         """Return the places of counts: of bins or classes, and last of missing values."""
         return slice(self.sums.start, self.sums.stop - (0 if self.classes else 2))
+
+    @property
+    def counted(self) -> int:
+        """Return how many counts are told: rows of each class (or with a number), and missing."""
+        return max(self.classes, 1) + 1
+
+    def counts(self, totals: Floats) -> Floats:
+        """Return the counts that are told."""
+        cells = totals[self.cells]
+        return cells if self.classes else np.array([cells[:-1].sum(), cells[-1]])
 
 
 @sketch("table-one")
@@ -51,7 +64,11 @@ class TableOne(Sketch):
     finds_edges = False
     shows_bins = True
     defaults = {"levels": None}  # noqa: RUF012
-    least = 0  # rows that a share is shown of
+    # Of each column whether the share of each class is left out, and that of missing values last.
+    hidden: Mapping[int, Booleans] = {}
+    # Rows to multiples of which the shares of a column are rounded, so that the number of rows
+    # with a value does not show.
+    rounded_to: Mapping[int, int] = {}
 
     @classmethod
     def has_axis(cls, role: str, column: str, options: Options) -> bool:
@@ -117,8 +134,39 @@ class TableOne(Sketch):
         numbers = (totals[place.cells] for place in self.places if not place.classes)
         return float(sum(cells[0] + cells[-2] for cells in numbers))
 
+    def beside(self, tables: Tables, min_cell: int) -> Sequence[Sketch]:
+        """Leave out shares of few rows, and those from which they would follow."""
+        made = [copy(self) for _ in range(tables.shown)]
+        for k, place in enumerate(self.places):
+            counts = np.array([place.counts(own) for own in tables.totals])
+            is_few, is_missing = (
+                suppressed(own, tables.groups, range(tables.shown, len(counts)), min_cell)
+                for own in (counts[:, :-1].sum(axis=1, keepdims=True), counts[:, -1:])
+            )
+            is_missing |= is_few
+            hidden = self._hidden_classes(place, counts, tables, min_cell) | is_few
+            for one, own in zip(made, np.column_stack([hidden, is_missing]), strict=False):
+                one.hidden = {**one.hidden, k: own}
+                if is_missing.any():
+                    one.rounded_to = {**one.rounded_to, k: min_cell}
+        return made
+
+    def _hidden_classes(
+        self, place: Place, counts: Floats, tables: Tables, min_cell: int
+    ) -> Booleans:
+        """Return of which classes the share is left out, of all rows and of each group."""
+        if not place.classes:
+            return np.zeros((len(counts), 1), dtype=np.bool_)
+        classes = [f"{place.name} = {one}" for one in self.levels[place.name]]
+        untold = range(tables.shown, len(counts))
+        is_stratum = np.array([name in tables.hidden for name in classes])
+        hidden = suppressed(counts[:, :-1], tables.groups, untold, min_cell, is_stratum)
+        if place.name in tables.columns and hidden[1 : tables.shown].any():
+            hidden[1:] = True  # in another table of groups these counts are those of its columns
+        return hidden
+
     def merged(self, totals: Floats, min_cell: int) -> tuple[Sketch, Floats]:
-        """Merge bins with few rows; shares of classes or missing values with few rows are NaN."""
+        """Merge bins with few rows."""
         axes, parts = [], []
         for place in self.places:
             axis, own = place.axis, totals[place.sums]
@@ -129,7 +177,7 @@ class TableOne(Sketch):
             axes.append(axis)
             parts.append(own)
         made_one = type(self)(axes, self.classes, self.options)
-        made_one.least = min_cell
+        made_one.hidden, made_one.rounded_to = self.hidden, self.rounded_to
         return made_one, np.concatenate(parts)
 
     def finished(self, found: Result, errors: Floats) -> Result:
@@ -151,11 +199,15 @@ class TableOne(Sketch):
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Put the values of all columns side by side."""
         found = [
-            _of_classes(totals[place.sums], self.least)
+            _of_classes(totals[place.sums])
             if place.classes
-            else _of_numbers(place.axis, totals[place.sums], self.least, rounding)
+            else _of_numbers(place.axis, totals[place.sums], rounding)
             for place in self.places
         ]
+        for k, hidden in self.hidden.items():
+            found[k] = _told(
+                found[k], self.places[k], hidden, self.rounded_to.get(k, 0), self.count(totals)
+            )
         value, low, high = np.concatenate(found, axis=1)
         return Result(value, low, high, labels=table_one.labels_of(self.levels))
 
@@ -177,33 +229,35 @@ def _limits(place: Place) -> Floats:
     return np.hstack([of_numbers, shares])
 
 
-def _shares(counts: Floats, least: int) -> Floats:
-    """Return the shares of counts; NaN for those of few rows, and for the next if it is one.
+def _told(found: Floats, place: Place, hidden: Booleans, least: int, rows: float) -> Floats:
+    """Return values of a column without those that are hidden, and rounded if some are missing.
 
-    What is hidden would follow from the others if it were one.
+    From exact shares the number of rows with a value would follow, and so that of the others.
     """
+    of_values = hidden[:-1] if place.classes else np.repeat(hidden[:1], len(table_one.OF_NUMBERS))
+    told = np.where([*of_values, hidden[-1]], np.nan, found)
+    if least and rows > 0.5:
+        step = least / rows if place.classes else (place.axis.high - place.axis.low) * FINEST
+        told[0, :-1] = np.round(told[0, :-1] / step) * step
+        told[1, :-1] = np.minimum(told[0, :-1] - step / 2, told[1, :-1])
+        told[2, :-1] = np.maximum(told[0, :-1] + step / 2, told[2, :-1])
+    return told
+
+
+def _shares(counts: Floats) -> Floats:
+    """Return the shares of counts."""
     total = counts.sum()
-    if total < 0.5:
-        return np.full(len(counts), np.nan)
-    is_small = (counts > 0) & (counts < least)
-    if is_small.sum() == 1:
-        others = np.where(is_small | (counts == 0), np.inf, counts)
-        is_small[np.argmin(others)] = True
-    return np.where(is_small, np.nan, counts / total)
+    return np.full(len(counts), np.nan) if total < 0.5 else counts / total
 
 
-def _missing(present: float, missing: float, least: int) -> float:
-    return float(_shares(np.array([missing, present]), least)[0])
-
-
-def _of_classes(counts: Floats, least: int) -> Floats:
+def _of_classes(counts: Floats) -> Floats:
     """Return the share of each class and of missing values: (value, low, high) × values."""
     present, missing = counts[:-1], counts[-1]
-    share = _missing(present.sum(), missing, least)
-    return np.tile([*_shares(present, least), share], (3, 1))
+    share = _shares(np.array([missing, present.sum()]))[0]
+    return np.tile([*_shares(present), share], (3, 1))
 
 
-def _of_numbers(axis: Axis, totals: Floats, least: int, rounding: float) -> Floats:
+def _of_numbers(axis: Axis, totals: Floats, rounding: float) -> Floats:
     """Return mean, deviation, quartiles and share of missing values of a column of numbers."""
     cells, missing, (first, second) = totals[:-3], totals[-3], totals[-2:]
     n, width = float(cells.sum()), axis.high - axis.low
@@ -213,5 +267,5 @@ def _of_numbers(axis: Axis, totals: Floats, least: int, rounding: float) -> Floa
     squares = second - first * first / n + 3 * n * rounding * np.array([0.0, -1.0, 1.0])
     variance = np.maximum(squares, 0.0) / (n - 1) if n > 1.5 else np.full(3, np.nan)
     quartiles = np.array(Quantiles([axis], options=QUARTERS).result(cells, rounding)[:3])
-    share = np.full(3, _missing(n, missing, least))
+    share = np.full(3, _shares(np.array([missing, n]))[0])
     return np.column_stack([mean, width * np.sqrt(variance), quartiles, share])
