@@ -110,9 +110,11 @@ def privacy(results: Mapping[str, Any]) -> Section:
         text = (
             "No noise was added. The value over the rows lies for certain within the bracket of "
             "each value, which holds what is not known of rows in the same bin; where none is "
-            "shown, it is narrower than the last digit. Counts of few rows "
-            "are left out, as each site's policy asks, but differences of numbers that are shown "
-            "can tell them."
+            "shown, it is narrower than the last digit. Groups of few rows and counts of few rows "
+            "are left out, as each site's policy asks, and so are others from which they would "
+            "follow. This is not done for the points of curves: that of a group, less that of all "
+            "rows, can tell of few rows of the other groups. The members of the network know the "
+            "whole total, and with it all counts."
         )
     blocks.append(Text(text))
     facts = {
