@@ -28,6 +28,7 @@ ROOMS = [
     "estimation",
     "experiments",
     "graphs",
+    "models",
     "protocols",
     "significance",
     "simulation",
