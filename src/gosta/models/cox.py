@@ -23,9 +23,11 @@ from gosta.errors import DataError, InputError, NumericalError, shorten
 from gosta.models.arithmetic import dot, exp, log, symmetric, upper
 from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, Term, model
 from gosta.models.fit import Baseline, Fit
-from gosta.models.regression import farther, predictor_limit
+from gosta.models.regression import farther, predictor_limit, spread_evenly
 from gosta.models.scale import Scale
-from gosta.runtime.arrays import Booleans, Floats, Integers, project
+from gosta.models.validation import TIME_BINS, time_layout
+from gosta.runtime.arrays import Booleans, Floats, Integers
+from gosta.sketches.layout import Layout
 
 TIES = ("efron", "breslow")
 
@@ -64,7 +66,9 @@ class Cox(Model):
     """The hazard of a row is a baseline hazard times exp of a sum of coefficients times columns."""
 
     has_intercept: ClassVar[bool] = False
-    response_width: ClassVar[int] = 3  # place of the time among the declared ones, event, stratum
+    # Place of the time among the declared ones, event, stratum.
+    response_width: ClassVar[int] = 3
+    validation: ClassVar[str] = "concordance-index"
 
     time: str  # the column of times
     event: str  # the column that says whether the event was seen then
@@ -196,20 +200,24 @@ class Cox(Model):
         bins = self.bins(state)
         times = self._time_places(response)
         places = np.where(times < 0, -1, bins.place[np.maximum(times, 0)])
-        return self._predictors(columns, state) - self.limit(state), places, bins
-
-    def _predictors(self, columns: Floats, state: State) -> Floats:
-        return project(columns, self.share_coefficients(state)[None])[:, 0]
-
-    def share_coefficients(self, state: State) -> Floats:
-        """Return the coefficients of shares; the first makes predictors 0 at mean columns."""
-        return self.scale(state).to_shares(np.append(0.0, state.coefficients))
+        return self.predictor(columns, state) - self.limit(state), places, bins
 
     def limit(self, state: State) -> float:
         """Return the largest linear predictor that rows are expected to have."""
         intercept, *slopes = self.share_coefficients(state).tolist()
         most = intercept + math.fsum(max(slope, 0.0) for slope in slopes)
         return predictor_limit(state, self.scale(state), most)
+
+    def validation_layout(self, state: State) -> Layout:
+        events = self._by_stratum(self.moments(state)).sum(axis=0)
+        least = max(float(events.sum()) / TIME_BINS, self.min_cell)
+        return time_layout(self.validation, joined_starts(events, least), len(self.times))
+
+    def validation_columns(
+        self, response: Floats, predictors: Floats, state: State
+    ) -> dict[str, Floats]:
+        scores = spread_evenly(predictors, state, self.scale(state))
+        return {"prediction": scores, "time": response[:, 0], "event": response[:, 1]}
 
     def step_terms(self, columns: Floats, response: Floats, state: State) -> list[Term]:
         """Count rows beyond the limit, and sum hazards with products of columns in each bin.
@@ -360,7 +368,7 @@ class Cox(Model):
         )
 
 
-def joined_starts(events: Floats, least: int) -> tuple[int, ...]:
+def joined_starts(events: Floats, least: float) -> tuple[int, ...]:
     """Return the times at which bins begin that each hold at least so many events, and one.
 
     >>> joined_starts(np.array([0.0, 1, 0, 1, 2, 0, 1]), 0)

@@ -40,8 +40,11 @@ from gosta.models.arithmetic import (
 from gosta.models.design import INTERCEPT, Design
 from gosta.models.fit import Fit
 from gosta.models.scale import Scale
+from gosta.models.validation import MOST_FOLDS, class_layout, fold_of
+from gosta.models.validation import features as validation_features
 from gosta.runtime.arrays import Booleans, Floats, Integers, project
 from gosta.sketches.definition import Features
+from gosta.sketches.layout import Layout
 from gosta.statistics.definition import Encoded
 
 # Of a step, in standard errors: the step after it is of the order of its square.
@@ -137,6 +140,11 @@ class State:
     has_products: bool = True  # whether the last round sums products of the rows' own derivatives
     is_last: bool = False  # whether the next round is
     is_done: bool = False
+    others: tuple[State, ...] = ()  # of the fits without each fold of the rows
+    # Once all fits are found, for the round of validation: the state before the last round of the
+    # fit to all rows, and its totals in that round.
+    before: State | None = None
+    last_totals: tuple[float, ...] = ()
     failure: str = ""  # why there is no fit; "": there is one, or will be
 
 
@@ -149,14 +157,21 @@ class Model(ABC):
     ratio: ClassVar[str] = ""  # what exp of a coefficient is, such as "odds ratio"; "": nothing
     has_intercept: ClassVar[bool] = True
     response_width: ClassVar[int] = 1  # how many numbers of an encoded row are its outcome
+    # Statistics of predictions, by which fits are validated; "": there are none.
+    validation: ClassVar[str] = ""
 
     design: Design  # the columns
     penalty: float = 0.0  # half of it times the squares of coefficients of standardised columns
     max_rounds: int = 12  # in which sums are taken, the moments included
     min_rows_per_column: float = 10.0
     min_cell: int = 0  # rows that each value of a column of 0 and 1 has at least
+    folds: int = 0  # of the rows, for validation on rows that were not fitted; 0: no validation
 
     def __post_init__(self) -> None:
+        if self.folds != 0 and not (self.validation and 2 <= self.folds <= MOST_FOLDS):
+            reason = f"folds = {self.folds} must be 2 to {MOST_FOLDS}, or 0"
+            is_known = bool(self.validation)
+            raise InputError(reason if is_known else f"folds: {self.title} is not validated")
         if not 0 <= self.penalty < math.inf:
             raise InputError(f"penalty = {self.penalty} must be a number of at least 0")
         if self.max_rounds < 3:
@@ -258,14 +273,26 @@ class Model(ABC):
         """Return the numbers of each row that its features depend on."""
         return np.column_stack([self.design.encode(data), self.response(data)])
 
-    @staticmethod
-    def first() -> State:
+    def first(self) -> State:
         """Return the state before any sums."""
-        return State()
+        return State(others=(State(has_products=False),) * self.folds)
 
     def terms(self, rows: Floats, state: State) -> list[Term]:
         """Return the sums of the round that a state is for."""
         columns, response = self._split(rows)
+        terms = self._own_terms(columns, response, state)
+        for fold, other in enumerate(state.others):
+            is_kept = fold_of(rows, self.folds) != fold
+            terms += [
+                term._replace(weights=term.weights * is_kept)
+                for term in self._own_terms(columns, response, other)
+            ]
+        return terms
+
+    def _own_terms(self, columns: Floats, response: Floats, state: State) -> list[Term]:
+        if state.before is not None:  # of whose features there are no products
+            size = self.validation_layout(state).size
+            return [Term(columns[:, 0], columns, 0, np.zeros(len(columns), dtype=np.int64), size)]
         if state.rounds == 0:
             products = Term(columns[:, 0], columns, 2)
             return [products, *self.moment_terms(columns, response)]
@@ -276,6 +303,37 @@ class Model(ABC):
             shares = np.column_stack([columns[:, 0], np.clip((1 + scores) / 2, 0.0, 1.0)])
             terms += [Term(is_beyond, columns, 0), Term(columns[:, 0], shares, 2)]
         return terms
+
+    def share_coefficients(self, state: State) -> Floats:
+        """Return the coefficients of shares; without an intercept, predictors are 0 at means."""
+        none = [] if self.has_intercept else [0.0]
+        return self.scale(state).to_shares(np.array([*none, *state.coefficients]))
+
+    def predictor(self, columns: Floats, state: State) -> Floats:
+        """Return the linear predictors of rows."""
+        return project(columns, self.share_coefficients(state)[None])[:, 0]
+
+    def validation_layout(self, state: State) -> Layout:
+        """Return the sums of the round of validation."""
+        return class_layout(self.validation)
+
+    def validation_columns(
+        self, response: Floats, predictors: Floats, state: State
+    ) -> dict[str, Floats]:
+        """Return what the sums of the round of validation take of rows."""
+        return {"prediction": self.mean(predictors), "outcome": response[:, 0]}
+
+    def out_of_fold(self, rows: Floats, state: State) -> Floats:
+        """Return the linear predictor of each row by the fit without its fold."""
+        columns, _ = self._split(rows)
+        each = np.array([self.predictor(columns, other) for other in state.others])
+        return np.asarray(each[fold_of(rows, self.folds), np.arange(len(rows))])
+
+    def _validation_features(self, rows: Floats, state: State) -> Features:
+        columns = self.validation_columns(
+            self._split(rows)[1], self.out_of_fold(rows, state), state
+        )
+        return validation_features(self.validation_layout(state), columns)
 
     def _scaled_scores(self, columns: Floats, response: Floats, state: State) -> Floats:
         """Return the rows' own derivatives as shares of the most that they are expected to be."""
@@ -315,6 +373,8 @@ class Model(ABC):
 
     def features(self, rows: Floats, state: State) -> Features:
         """Return the features of encoded rows, each from 0 to 1, and their places in the sums."""
+        if state.before is not None:
+            return self._validation_features(rows, state)
         places, values, start = [], [], 0
         for term in self.terms(rows, state):
             first = np.zeros(len(rows), dtype=np.int64) if term.bins is None else term.bins
@@ -325,6 +385,10 @@ class Model(ABC):
 
     def totals(self, rows: Floats, state: State) -> Floats:
         """Return the sums of the features of encoded rows."""
+        if state.before is not None:
+            places, values = self._validation_features(rows, state)
+            size = self.size(state)
+            return np.zeros(size) + np.bincount(places.ravel(), values.ravel(), size)
         parts = [term.sums().ravel() for term in self.terms(rows, state)]
         return np.concatenate([np.zeros(0), *parts])
 
@@ -339,24 +403,47 @@ class Model(ABC):
 
     def scale(self, state: State) -> Scale:
         """Return means and standard deviations of the columns."""
-        moments = self.parts(self.first(), np.array(state.moments))
-        return Scale.of(moments[0], self.design.names)
+        return Scale.of(self.moments(state)[0], self.design.names)
 
     def moments(self, state: State) -> list[Floats]:
         """Return the totals of the terms of the first round."""
-        return self.parts(self.first(), np.array(state.moments))
+        return self.parts(State(), np.array(state.moments))
 
     def following(self, state: State, totals: Floats) -> State:
         """Return the state after a round, from its totals over all rows."""
+        if state.before is not None:
+            return replace(state, rounds=state.rounds + 1, is_done=True)
+        before = [replace(state, others=()), *state.others]
+        ends = np.cumsum([self.size(one) for one in before])
+        parts = np.split(totals, ends[:-1])
+        after = [self._after(one, part) for one, part in zip(before, parts, strict=True)]
+        failure = next((one.failure for one in after if one.failure), "")
+        is_done = bool(failure) or all(one.is_done for one in after)
+        found = replace(
+            after[0],
+            # A fit that is found goes on until all are.
+            others=tuple(replace(one, is_done=False) for one in after[1:]),
+            is_done=is_done,
+            failure=failure,
+        )
+        if not (self.folds and is_done) or failure:
+            return found
+        return replace(found, is_done=False, before=before[0], last_totals=tuple(parts[0].tolist()))
+
+    def _after(self, state: State, totals: Floats) -> State:
         try:
             is_first = state.rounds == 0
-            found = (self._started if is_first else self._stepped)(state, totals)
+            return (self._started if is_first else self._stepped)(state, totals)
         except GostaError as error:
             return replace(state, rounds=state.rounds + 1, is_done=True, failure=str(error))
-        return found
+
+    @property
+    def _fit_rounds(self) -> int:
+        """The rounds that are for fits: without that of validation."""
+        return self.max_rounds - bool(self.folds)
 
     def _started(self, state: State, totals: Floats) -> State:
-        moments = self.parts(self.first(), totals)
+        moments = self.parts(state, totals)
         n, names = float(moments[0][0]), self.design.names
         if n < 2:
             raise DataError(f"a model needs at least two complete rows, there are {n:.0f}")
@@ -401,7 +488,7 @@ class Model(ABC):
             return self._checked(replace(found, rounds=rounds), "")
         if state.is_last and state.has_products and parts[-2][0] > 0.5:
             wider = replace(state, rounds=rounds, spread=MORE_SPREAD * state.spread)
-            return self._checked(replace(wider, has_products=rounds + 1 < self.max_rounds), "")
+            return self._checked(replace(wider, has_products=rounds + 1 < self._fit_rounds), "")
         now, base = np.array(state.coefficients), np.array(state.base)
         room = LOSS_ROUNDING * (abs(state.base_loss) + scale.n)
         if not found.loss <= state.base_loss + room:
@@ -425,7 +512,7 @@ class Model(ABC):
             curve=found.curve if has_converged else (),
             root=tuple(factor.ravel().tolist()) if has_converged else (),
             is_last=has_converged,
-            is_done=has_converged and (state.is_last or rounds == self.max_rounds),
+            is_done=has_converged and (state.is_last or rounds == self._fit_rounds),
         )
         moving = [
             name for name, part in zip(self.coefficient_names, step, strict=True) if abs(part) > 0.1
@@ -490,7 +577,7 @@ class Model(ABC):
 
     def _checked(self, state: State, moving: str) -> State:
         """Return a state, or raise an error if there were as many rounds as may be."""
-        if state.is_done or state.rounds < self.max_rounds:
+        if state.is_done or state.rounds < self._fit_rounds:
             return state
         raise self.not_found(moving)
 
@@ -506,10 +593,16 @@ class Model(ABC):
 
         `products` are those of derivatives for robust errors, if not those of the last round.
         """
-        last = states[-1]
+        before, last = states[-2:]
         if last.failure:
             raise NumericalError(last.failure)
-        before, scale = states[-2], self.scale(last)
+        if before.before is not None:
+            alone = replace(last, others=(), before=None)
+            own = [np.array(last.last_totals)]
+            fit = self.fit_of([before.before, alone], own, level, products)
+            results = self.validation_layout(last).results(totals[-1], self.min_cell, level=level)
+            return replace(fit, validation=tuple(results))
+        scale = self.scale(last)
         parts = self.parts(before, totals[-1])
         derivatives = self.derivatives(before, scale, parts)
         assert not isinstance(derivatives, State)
@@ -537,11 +630,13 @@ class Model(ABC):
         on each other. They count g groups as g / (g − 1), as few groups vary too little.
         """
         # Floats need no bounds of what is summed.
-        states, totals = [replace(self.first(), reach=math.inf, has_products=False)], []
+        first = State(reach=math.inf, has_products=False)
+        states, totals = [replace(first, others=(first,) * self.folds)], []
         while not states[-1].is_done:
             totals.append(self.totals(rows, states[-1]))
             states.append(self.following(states[-1], totals[-1]))
-        return self.fit_of(states, totals, level, self._products(rows, states[-2], groups))
+        before = states[-2].before or states[-2]
+        return self.fit_of(states, totals, level, self._products(rows, before, groups))
 
     def _products(self, rows: Floats, state: State, groups: Integers | None) -> Floats | None:
         """Return sums of products of derivatives of rows, or of sums over groups of rows."""
@@ -620,11 +715,6 @@ def make_model(name: str, design: Design, data: Data | None = None, **options: A
         if option not in options:
             raise InputError(f"{name} needs {option}")
     return made(design=design, **options)
-
-
-def predictor(columns: Floats, coefficients: Floats) -> Floats:
-    """Return the linear predictor of rows, for coefficients of shares."""
-    return project(columns, coefficients[None])[:, 0]
 
 
 def _shortened(state: State, found: Derivatives, slope: float) -> float:

@@ -15,6 +15,7 @@ from gosta.errors import InputError
 from gosta.models import showing
 from gosta.models.arithmetic import exp
 from gosta.runtime.arrays import Floats, project
+from gosta.sketches.results import StratumResult
 from gosta.statistics.distributions import difference_p, student_quantile
 from gosta.views import plots
 
@@ -79,6 +80,8 @@ class Fit:
     data: str = ""  # the name of the data
     # What the user had not said: see `gosta.statistics.assumptions`.
     assumed: Mapping[str, Any] = field(default_factory=dict)
+    # Statistics of predictions for rows that were not fitted, of a model with folds.
+    validation: tuple[StratumResult, ...] = ()
     warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
     def robust(self) -> Fit:

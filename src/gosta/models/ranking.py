@@ -17,7 +17,7 @@ from gosta.datasets.data import Data
 from gosta.models.arithmetic import dot, product, solve, symmetric
 from gosta.models.definition import Derivatives, Found, Model, State, Term, model
 from gosta.models.fit import Fit
-from gosta.models.regression import positives, require_classes
+from gosta.models.regression import positives, require_classes, spread_evenly
 from gosta.models.scale import Scale
 from gosta.runtime.arrays import Floats, project
 
@@ -46,6 +46,7 @@ class Ranking(Model):
     """
 
     has_intercept: ClassVar[bool] = False
+    validation: ClassVar[str] = "auc"
 
     outcome: str  # the column of classes
     classes: tuple[Any, ...] = ()  # in order, the positive one last
@@ -60,6 +61,12 @@ class Ranking(Model):
 
     def mean(self, predictor: Floats) -> Floats:
         return predictor
+
+    def validation_columns(
+        self, response: Floats, predictors: Floats, state: State
+    ) -> dict[str, Floats]:
+        scores = spread_evenly(predictors, state, self.scale(state))
+        return {"prediction": scores, "outcome": response[:, 0]}
 
     def moment_terms(self, columns: Floats, response: Floats) -> list[Term]:
         """Sum products of columns over the positive class."""

@@ -5,27 +5,19 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.models.arithmetic import dot, exp, expit, log, product, softplus, solve, symmetric
-from gosta.models.definition import (
-    PENALTY,
-    Derivatives,
-    Found,
-    Model,
-    State,
-    Term,
-    model,
-    predictor,
-)
+from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, Term, model
 from gosta.models.fit import Fit
 from gosta.models.scale import Scale
 from gosta.runtime.arrays import Floats
 
+NEAR_NORMAL = 1.702  # expit of this times x is nearly the share of a normal distribution below x
 MORE_REACH = 3.0  # times as many standard deviations, where rows are beyond
 MOST_ABOVE = 300.0  # their mean are linear predictors: exp of those far below is not 0 in floats
 # Added to counts where a Poisson model starts from them, as their logarithms.
@@ -79,14 +71,6 @@ class Regression(Model):
             slope=dot(gradient, step),
             root=tuple(factor.ravel().tolist()),
         )
-
-    def predictor(self, columns: Floats, state: State) -> Floats:
-        """Return the linear predictors of rows."""
-        return predictor(columns, self.share_coefficients(state))
-
-    def share_coefficients(self, state: State) -> Floats:
-        """Return the coefficients of shares."""
-        return self.scale(state).to_shares(np.array(state.coefficients))
 
     def ends(self, state: State) -> tuple[float, float]:
         """Return the least and the largest linear predictor that columns within ranges give."""
@@ -159,6 +143,8 @@ class Regression(Model):
 @dataclass(frozen=True, kw_only=True)
 class Logistic(Regression):
     """The log odds of the positive class are a sum of coefficients times columns."""
+
+    validation: ClassVar[str] = "auc,brier-score,calibration-intercept,calibration-slope"
 
     classes: tuple[Any, ...] = ()  # of the outcome, in order, the positive one last
     positive: Any = None  # the positive class; None: the last one
@@ -463,10 +449,21 @@ def require_classes(n: float, positive: float, outcome: str) -> None:
 def predictor_limit(state: State, scale: Scale, most: float) -> float:
     """Return the largest linear predictor that rows are expected to have, at most `most`."""
     slopes = np.array(state.coefficients[-len(scale.mean) :])
-    variance = dot(slopes, product(scale.correlations, slopes[:, None])[:, 0])
+    variance = predictor_variance(slopes, scale)
     mean = state.coefficients[0] if len(state.coefficients) > len(slopes) else 0.0
     above = min(state.reach * math.sqrt(max(variance, 0.0)), MOST_ABOVE) if variance > 0 else 0.0
     return min(most, mean + above) + 1e-9
+
+
+def predictor_variance(slopes: Floats, scale: Scale) -> float:
+    """Return the variance of linear predictors over rows."""
+    return dot(slopes, product(scale.correlations, slopes[:, None])[:, 0])
+
+
+def spread_evenly(predictors: Floats, state: State, scale: Scale) -> Floats:
+    """Return linear predictors in the same order, from 0 to 1, about equally many everywhere."""
+    variance = predictor_variance(np.array(state.coefficients), scale)
+    return expit(NEAR_NORMAL * predictors / math.sqrt(variance) if variance > 0 else predictors)
 
 
 def farther(state: State) -> State:

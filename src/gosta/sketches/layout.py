@@ -347,6 +347,11 @@ class Layout:
                 sums += np.bincount(positions.ravel(), rounded.ravel(), self.size).astype(np.int64)
         return sums.view(np.uint64)
 
+    def features(self, x: Floats) -> Features:
+        """Return the features of encoded rows, at their places in the vector of sums."""
+        places, values = zip(*self._features(x), strict=True)
+        return Features(np.hstack(places), np.hstack(values))
+
     def _features(self, x: Floats) -> Iterator[Features]:
         """Yield the features of encoded rows of each block, at their places in the whole vector."""
         strata = self._places(x)
