@@ -14,7 +14,7 @@ import statsmodels.api as sm
 from fits import fit_rounded
 
 from gosta import datasets
-from gosta.errors import NumericalError
+from gosta.errors import InputError, NumericalError
 from gosta.models import Fit, Model, make_design, make_model
 from gosta.models.cox import joined_starts
 
@@ -196,6 +196,10 @@ def test_errors() -> None:
     frame = simulated(200, 8)
     with pytest.raises(NumericalError, match=r"the same value in all rows with an event"):
         fit(frame.assign(early=1 - frame.event), "time", "event")
+    with pytest.raises(InputError, match=r"times = 'a' must be numbers"):
+        fit(frame, "time", "event", times="a")
+    with pytest.raises(InputError, match=r"ties = 'exact' must be efron or breslow"):
+        fit(frame, "time", "event", ties="exact")
     place = np.where(np.cumsum(frame.event) < 5, "b", "a")
     with pytest.raises(NumericalError, match=r"stratum place = b: fewer than 7 events"):
         fit(frame.assign(place=place), "time", "event", strata="place", min_cell=7)

@@ -64,6 +64,8 @@ def test_risks_are_validated_on_rows_that_were_not_fitted() -> None:
     alone = model_of("logistic", 0)[0].fit_rows(rows)
     assert np.allclose(found.coefficients, alone.coefficients, rtol=1e-8)
     assert np.allclose(found.robust().standard_errors, alone.robust().standard_errors, rtol=1e-6)
+    assert "on rows that were not fitted (5 folds): auc 0.68" in found.summary()
+    assert found.to_dict()["validation"][0]["statistic"] == "auc"
     risks, y = own_predictions("logistic", rows, 5), rows[:, -1]
     known = {one.statistic: one for one in found.validation}
     for name, value in {
@@ -106,6 +108,8 @@ def test_sums_of_rounded_features_give_the_same_validation(name: str) -> None:
 def test_errors() -> None:
     with pytest.raises(InputError, match=r"folds = 1 must be 2 to 20, or 0"):
         model_of("logistic", 1)
+    with pytest.raises(InputError, match=r"folds = 2.5 must be a whole number"):
+        model_of("logistic", 2.5)  # type: ignore[arg-type]
     data = datasets.load({"a": [1.0, 2.0, 4.0], "y": [1.0, 2.0, 3.0]})
-    with pytest.raises(InputError, match=r"folds: linear regression is not validated"):
+    with pytest.raises(InputError, match=r"folds = 5: linear regression is not validated"):
         make_model("linear", make_design(["a"], data=data), data, outcome="y", folds=5)

@@ -19,7 +19,8 @@ import numpy as np
 
 from gosta.datasets.columns import value_text
 from gosta.datasets.data import Data
-from gosta.errors import DataError, InputError, NumericalError, shorten
+from gosta.errors import DataError, InputError, NumericalError
+from gosta.measures.definition import numbers_of
 from gosta.models.arithmetic import dot, exp, log, symmetric, upper
 from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, Term, model
 from gosta.models.fit import Baseline, Fit
@@ -72,7 +73,7 @@ class Cox(Model):
 
     time: str  # the column of times
     event: str  # the column that says whether the event was seen then
-    # At which bins of time begin, increasing; those of all events, or a grid on which times lie.
+    # At which bins of time begin: those of all events, or a grid on which times lie.
     times: tuple[float, ...]
     ties: str = "efron"  # how events in one bin are treated, or "breslow"
     # Columns of strata, which have baseline hazards of their own, and their values.
@@ -82,12 +83,7 @@ class Cox(Model):
         super().__post_init__()
         if self.ties not in TIES:
             raise InputError(f"ties = {self.ties!r} must be {' or '.join(TIES)}")
-        is_increasing = all(a < b for a, b in zip(self.times, self.times[1:], strict=False))
-        if not self.times or not is_increasing or not np.isfinite(self.times).all():
-            raise InputError(
-                f"times = {shorten([f'{t:g}' for t in self.times])} must be increasing numbers, at "
-                "least one"
-            )
+        object.__setattr__(self, "times", tuple(numbers_of("times", self.times).tolist()))
 
     @classmethod
     def completed(cls, data: Data, options: dict[str, Any]) -> dict[str, Any]:

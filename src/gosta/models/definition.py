@@ -168,14 +168,19 @@ class Model(ABC):
     folds: int = 0  # of the rows, for validation on rows that were not fitted; 0: no validation
 
     def __post_init__(self) -> None:
-        if self.folds != 0 and not (self.validation and 2 <= self.folds <= MOST_FOLDS):
-            reason = f"folds = {self.folds} must be 2 to {MOST_FOLDS}, or 0"
-            is_known = bool(self.validation)
-            raise InputError(reason if is_known else f"folds: {self.title} is not validated")
-        if not 0 <= self.penalty < math.inf:
-            raise InputError(f"penalty = {self.penalty} must be a number of at least 0")
+        for name in ("max_rounds", "min_cell", "folds"):
+            if not isinstance(getattr(self, name), int):
+                raise InputError(f"{name} = {getattr(self, name)!r} must be a whole number")
+        for name in ("penalty", "min_rows_per_column"):
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and 0 <= value < math.inf):
+                raise InputError(f"{name} = {value!r} must be a number of at least 0")
         if self.max_rounds < 3:
             raise InputError(f"max_rounds = {self.max_rounds} must be at least 3")
+        if self.folds and not self.validation:
+            raise InputError(f"folds = {self.folds}: {self.title} is not validated", remedy="use 0")
+        if self.folds and not 2 <= self.folds <= MOST_FOLDS:
+            raise InputError(f"folds = {self.folds} must be 2 to {MOST_FOLDS}, or 0")
 
     @classmethod
     def completed(cls, data: Data, options: dict[str, Any]) -> dict[str, Any]:

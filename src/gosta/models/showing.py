@@ -13,6 +13,7 @@ from gosta.datasets.columns import value_text
 from gosta.errors import InputError, shorten
 from gosta.models.design import INTERCEPT
 from gosta.runtime.arrays import Floats
+from gosta.sketches.results import StratumResult
 from gosta.statistics import assumptions
 from gosta.statistics.distributions import chi_squared_tail
 from gosta.views import curves, html, numbers, plots, terminal
@@ -105,7 +106,18 @@ def notes(fit: Fit) -> list[str]:
     ]
     lines = [f"factors: {shorten(factors)}"] if factors else []
     lines += assumptions.text(fit.assumed)
+    if fit.validation:
+        found = "; ".join(map(_validated, fit.validation))
+        lines.append(f"on rows that were not fitted ({fit.model.folds} folds): {found}")
     return [*lines, *(f"warning: {warning}" for warning in fit.warnings)]
+
+
+def _validated(result: StratumResult) -> str:
+    """Return a statistic of predictions with its interval."""
+    if not result.has_value:
+        return f"{result.statistic} {numbers.NONE}"
+    ends = f" ({numbers.interval(*result.interval, DIGITS)})" if result.interval else ""
+    return f"{result.statistic} {numbers.number(result.value[0], DIGITS)}{ends}"
 
 
 def summary(fit: Fit) -> str:
@@ -190,6 +202,15 @@ def as_dict(fit: Fit) -> dict[str, Any]:
         "coefficients": coefficients,
         "covariance": _plain(fit.covariance),
         "robust_covariance": None if robust is None else _plain(robust),
+        "validation": [
+            {
+                "statistic": one.statistic,
+                "value": list(one.value),
+                "bracket": [list(one.low), list(one.high)],
+                "interval": one.interval,
+            }
+            for one in fit.validation
+        ],
         "baselines": baselines,
         "terms": list(design.terms),
         "ranges": {name: list(ends) for name, ends in design.ranges.items()},
