@@ -14,7 +14,7 @@ from gosta import datasets
 from gosta.errors import InputError
 from gosta.models.definition import Model, make_model
 from gosta.models.design import make_design
-from gosta.models.validation import fold_of
+from gosta.models.folds import fold_of
 from gosta.runtime.arrays import Floats
 
 NAMES = ["a", "b", "c"]

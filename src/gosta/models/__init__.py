@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gosta.models import cox, ranking, regression  # noqa: F401
+from gosta.models import cox, ranking, regression, validation  # noqa: F401
 from gosta.models.definition import MODELS
 from gosta.models.definition import Model as Model
 from gosta.models.definition import State as State

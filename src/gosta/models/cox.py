@@ -26,9 +26,7 @@ from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, T
 from gosta.models.fit import Baseline, Fit
 from gosta.models.regression import farther, predictor_limit, spread_evenly
 from gosta.models.scale import Scale
-from gosta.models.validation import TIME_BINS, time_layout
 from gosta.runtime.arrays import Booleans, Floats, Integers
-from gosta.sketches.layout import Layout
 
 TIES = ("efron", "breslow")
 
@@ -204,10 +202,10 @@ class Cox(Model):
         most = intercept + math.fsum(max(slope, 0.0) for slope in slopes)
         return predictor_limit(state, self.scale(state), most)
 
-    def validation_layout(self, state: State) -> Layout:
+    def time_edges(self, state: State, bins: int) -> tuple[float, ...]:
         events = self._by_stratum(self.moments(state)).sum(axis=0)
-        least = max(float(events.sum()) / TIME_BINS, self.min_cell)
-        return time_layout(self.validation, joined_starts(events, least), len(self.times))
+        starts = joined_starts(events, max(float(events.sum()) / bins, self.min_cell))
+        return tuple(start - 0.5 for start in starts)
 
     def validation_columns(
         self, response: Floats, predictors: Floats, state: State

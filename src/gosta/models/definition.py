@@ -20,7 +20,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -39,13 +39,15 @@ from gosta.models.arithmetic import (
 )
 from gosta.models.design import INTERCEPT, Design
 from gosta.models.fit import Fit
+from gosta.models.folds import MOST_FOLDS, fold_of
+from gosta.models.folds import features as validation_features
 from gosta.models.scale import Scale
-from gosta.models.validation import MOST_FOLDS, class_layout, fold_of
-from gosta.models.validation import features as validation_features
 from gosta.runtime.arrays import Booleans, Floats, Integers, project
 from gosta.sketches.definition import Features
-from gosta.sketches.layout import Layout
 from gosta.statistics.definition import Encoded
+
+if TYPE_CHECKING:
+    from gosta.sketches.layout import Layout
 
 # Of a step, in standard errors: the step after it is of the order of its square.
 CONVERGED = 1e-5
@@ -320,7 +322,13 @@ class Model(ABC):
 
     def validation_layout(self, state: State) -> Layout:
         """Return the sums of the round of validation."""
-        return class_layout(self.validation)
+        return VALIDATION[self.name](self, state)
+
+    def time_edges(self, state: State, bins: int) -> tuple[float, ...]:
+        """Return edges between about so many bins of places among the declared times, with about
+        as many events in each; none if the model knows no times.
+        """
+        return ()
 
     def validation_columns(
         self, response: Floats, predictors: Floats, state: State
@@ -684,6 +692,8 @@ class Found(NamedTuple):
 
 AnyModel = TypeVar("AnyModel", bound=type[Model])
 MODELS: dict[str, type[Model]] = {}
+# For models that can be validated, what makes the sums of predictions: see `validation`.
+VALIDATION: dict[str, Callable[[Model, State], Layout]] = {}
 
 
 def model(name: str, title: str, ratio: str = "") -> Callable[[AnyModel], AnyModel]:

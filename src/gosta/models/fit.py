@@ -15,12 +15,12 @@ from gosta.errors import InputError
 from gosta.models import showing
 from gosta.models.arithmetic import exp
 from gosta.runtime.arrays import Floats, project
-from gosta.sketches.results import StratumResult
 from gosta.statistics.distributions import difference_p, student_quantile
 from gosta.views import plots
 
 if TYPE_CHECKING:
     from gosta.models.definition import Model
+    from gosta.sketches.results import StratumResult
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from gosta.datasets.columns import value_text
 from gosta.errors import InputError, shorten
 from gosta.models.design import INTERCEPT
 from gosta.runtime.arrays import Floats
-from gosta.sketches.results import StratumResult
 from gosta.statistics import assumptions
 from gosta.statistics.distributions import chi_squared_tail
 from gosta.views import curves, html, numbers, plots, terminal
 
 if TYPE_CHECKING:
     from gosta.models.fit import Fit
+    from gosta.sketches.results import StratumResult
 
 WIDTH = 80  # characters of a summary
 DIGITS = 4  # of coefficients
