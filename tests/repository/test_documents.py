@@ -75,8 +75,16 @@ def patients() -> None:
     Reader().program(block.text, "patients.csv")
 
 
+def hospitals() -> None:
+    """Make north.csv and others by the programs of the tutorial about a regression model."""
+    reader = Reader()
+    for block in DOCUMENTS["docs/tutorials/regression-model.md"]:
+        if block.language == "{code-cell}":
+            reader.program(block.text, "regression-model.md")
+
+
 # Files that documents use and do not make themselves.
-FILES: dict[str, Callable[[], None]] = {"patients.csv": patients}
+FILES: dict[str, Callable[[], None]] = {"patients.csv": patients, "north.csv": hospitals}
 
 
 def is_run(block: Block) -> bool:

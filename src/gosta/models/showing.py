@@ -37,9 +37,22 @@ def title(fit: Fit) -> str:
     name = f"{model.title[:1].upper()}{model.title[1:]} of {', '.join(outcome)}"
     if strata:
         name += f", by strata of {', '.join(strata)}"
-    if "positive" in fit.assumed:
-        name += f" ({fit.assumed['positive']}, against {shorten(fit.assumed['negative'])})"
+    positive, others = _classes(fit)
+    if positive:
+        name += f" ({positive}, against {shorten(others)})"
     return name
+
+
+def _classes(fit: Fit) -> tuple[str, list[str]]:
+    """Return the class that is explained, "" if there is none, and the others."""
+    if "positive" in fit.assumed:
+        return str(fit.assumed["positive"]), list(fit.assumed["negative"])
+    classes = list(map(value_text, getattr(fit.model, "classes", ())))
+    if not classes:
+        return "", []
+    given = getattr(fit.model, "positive", None)
+    positive = classes[-1] if given is None else value_text(given)
+    return positive, [one for one in classes if one != positive]
 
 
 def facts(fit: Fit) -> list[tuple[str, str]]:
