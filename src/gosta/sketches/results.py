@@ -116,8 +116,8 @@ def stratum_result(
         intervals, all_errors = _intervals(sketch, totals, values, errors, level)
     # The bracket is for clipped values.
     is_certified = result.is_certified and noise == 0 and clipped <= 0
-    if noise == 0 and 0 < clipped < min_cell:
-        clipped = float(min_cell)  # few rows must not show
+    if noise == 0 and min_cell > 1 and (stratum or clipped < min_cell):
+        clipped = min_cell * float(np.ceil(clipped / min_cell))  # few rows must not show
     return StratumResult(
         statistic,
         stratum,
