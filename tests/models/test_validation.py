@@ -11,7 +11,7 @@ from lifelines.utils import concordance_index
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from gosta import datasets
-from gosta.errors import InputError
+from gosta.errors import InputError, NumericalError
 from gosta.models.definition import Model, make_model
 from gosta.models.design import make_design
 from gosta.models.folds import fold_of
@@ -103,6 +103,13 @@ def test_sums_of_rounded_features_give_the_same_validation(name: str) -> None:
     for ours, theirs in zip(found.validation, exact.validation, strict=True):
         assert np.allclose(ours.value, theirs.value, atol=1e-6)
         assert ours.interval is not None
+
+
+def test_folds_are_not_too_small() -> None:
+    model, rows = model_of("logistic", 20, n=500)
+    message = r"in a fold of the rows, .* rows for 3 columns are fewer than 10 for each"
+    with pytest.raises(NumericalError, match=message):
+        model.fit_rows(rows)
 
 
 def test_errors() -> None:

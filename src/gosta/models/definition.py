@@ -76,6 +76,11 @@ class Term(NamedTuple):
         width = self.columns.shape[1]
         return (1, width, width * (width + 1) // 2)[self.order]
 
+    @property
+    def size(self) -> int:
+        """Return how many sums there are."""
+        return self.bin_count * self.length
+
     def products(self) -> Floats:
         """Return the numbers of each row that are summed: n × length."""
         if self.order == 0:
@@ -280,15 +285,26 @@ class Model(ABC):
         """Return the numbers of each row that its features depend on."""
         return np.column_stack([self.design.encode(data), self.response(data)])
 
-    def first(self) -> State:
+    @staticmethod
+    def first() -> State:
         """Return the state before any sums."""
-        return State(others=(State(has_products=False),) * self.folds)
+        return State()
+
+    def _states(self, state: State) -> list[State]:
+        """Return the state of the fit to all rows, then of those without each fold."""
+        others = state.others
+        if state.rounds == 0:
+            others = (replace(state, has_products=False),) * self.folds
+        return [replace(state, others=()), *others]
 
     def terms(self, rows: Floats, state: State) -> list[Term]:
         """Return the sums of the round that a state is for."""
         columns, response = self._split(rows)
-        terms = self._own_terms(columns, response, state)
-        for fold, other in enumerate(state.others):
+        if state.before is not None:
+            return self._own_terms(columns, response, state)
+        own, *others = self._states(state)
+        terms = self._own_terms(columns, response, own)
+        for fold, other in enumerate(others):
             is_kept = fold_of(rows, self.folds) != fold
             terms += [
                 term._replace(weights=term.weights * is_kept)
@@ -382,7 +398,10 @@ class Model(ABC):
 
     def size(self, state: State) -> int:
         """Return how many sums the round has that a state is for."""
-        return sum(term.bin_count * term.length for term in self.empty_terms(state))
+        return sum(term.size for term in self.empty_terms(state))
+
+    def _own_empty_terms(self, state: State) -> list[Term]:
+        return self._own_terms(*self._split(self._no_rows()), state)
 
     def features(self, rows: Floats, state: State) -> Features:
         """Return the features of encoded rows, each from 0 to 1, and their places in the sums."""
@@ -393,7 +412,7 @@ class Model(ABC):
             first = np.zeros(len(rows), dtype=np.int64) if term.bins is None else term.bins
             places.append(start + first[:, None] * term.length + np.arange(term.length))
             values.append(term.products())
-            start += term.bin_count * term.length
+            start += term.size
         return Features(np.hstack(places), np.hstack(values))
 
     def totals(self, rows: Floats, state: State) -> Floats:
@@ -406,10 +425,12 @@ class Model(ABC):
         return np.concatenate([np.zeros(0), *parts])
 
     def parts(self, state: State, totals: Floats) -> list[Floats]:
-        """Return the totals of each term of a round: bins × length, or length if there are none."""
+        """Return the totals of each term of one fit in a round: bins × length, or length if there
+        are no bins.
+        """
         parts, start = [], 0
-        for term in self.empty_terms(state):
-            part = totals[start : start + term.bin_count * term.length]
+        for term in self._own_empty_terms(state):
+            part = totals[start : start + term.size]
             parts.append(part if term.bins is None else part.reshape(term.bin_count, -1))
             start += len(part)
         return parts
@@ -426,11 +447,13 @@ class Model(ABC):
         """Return the state after a round, from its totals over all rows."""
         if state.before is not None:
             return replace(state, rounds=state.rounds + 1, is_done=True)
-        before = [replace(state, others=()), *state.others]
-        ends = np.cumsum([self.size(one) for one in before])
-        parts = np.split(totals, ends[:-1])
+        before = self._states(state)
+        sizes = [sum(term.size for term in self._own_empty_terms(one)) for one in before]
+        parts = np.split(totals, np.cumsum(sizes)[:-1])
         after = [self._after(one, part) for one, part in zip(before, parts, strict=True)]
         failure = next((one.failure for one in after if one.failure), "")
+        if state.rounds == 0 and not failure:
+            failure = self._failure_of_folds(before, parts)
         is_done = bool(failure) or all(one.is_done for one in after)
         found = replace(
             after[0],
@@ -442,6 +465,20 @@ class Model(ABC):
         if not (self.folds and is_done) or failure:
             return found
         return replace(found, is_done=False, before=before[0], last_totals=tuple(parts[0].tolist()))
+
+    def _failure_of_folds(self, states: Sequence[State], totals: Sequence[Floats]) -> str:
+        """Return why sums over one fold, which are differences of those that are shown, are of too
+        few rows; "" if they are not.
+        """
+        everything, *without = (
+            self.parts(state, part)[0] for state, part in zip(states, totals, strict=True)
+        )
+        try:
+            for part in without:
+                self._check_rows(everything - part)
+        except GostaError as error:
+            return f"in a fold of the rows, {error}"
+        return ""
 
     def _after(self, state: State, totals: Floats) -> State:
         try:
@@ -456,20 +493,11 @@ class Model(ABC):
         return self.max_rounds - bool(self.folds)
 
     def _started(self, state: State, totals: Floats) -> State:
-        moments = self.parts(state, totals)
-        n, names = float(moments[0][0]), self.design.names
-        if n < 2:
-            raise DataError(f"a model needs at least two complete rows, there are {n:.0f}")
-        if n < self.min_rows_per_column * len(names):
-            raise DataError(
-                f"{n:.0f} rows for {len(names)} columns are fewer than "
-                f"{self.min_rows_per_column:g} for each",
-                remedy="use fewer columns (min_rows_per_column)",
-            )
+        moments, names = self.parts(state, totals), self.design.names
+        self._check_rows(moments[0])
         scale = Scale.of(moments[0], names)
         if self.penalty == 0:
             scale.require_independent(names)
-        self._check_cells(moments[0])
         found = self.start(scale, moments)
         return replace(
             found,
@@ -479,10 +507,20 @@ class Model(ABC):
             has_products=state.has_products,
         )
 
-    def _check_cells(self, triangle: Floats) -> None:
-        """Raise an error for a column of 0 and 1 that few rows have, or few have not."""
-        sums = symmetric(triangle, len(self.design.names) + 1)
-        n, rounding = sums[0, 0], 0.25
+    def _check_rows(self, triangle: Floats) -> None:
+        """Raise an error if sums are those of too few rows, or a column of 0 and 1 has one value in
+        too few.
+        """
+        sums, columns = symmetric(triangle, len(self.design.names) + 1), len(self.design.names)
+        n, rounding = float(sums[0, 0]), 0.25
+        if n < 2:
+            raise DataError(f"a model needs at least two complete rows, there are {n:.0f}")
+        if n < self.min_rows_per_column * columns:
+            raise DataError(
+                f"{n:.0f} rows for {columns} columns are fewer than {self.min_rows_per_column:g} "
+                "for each",
+                remedy="use fewer columns (min_rows_per_column)",
+            )
         for place, name in enumerate(self.design.names, 1):
             ones = sums[0, place]
             is_binary = abs(sums[place, place] - ones) < rounding
@@ -643,8 +681,7 @@ class Model(ABC):
         on each other. They count g groups as g / (g − 1), as few groups vary too little.
         """
         # Floats need no bounds of what is summed.
-        first = State(reach=math.inf, has_products=False)
-        states, totals = [replace(first, others=(first,) * self.folds)], []
+        states, totals = [State(reach=math.inf, has_products=False)], []
         while not states[-1].is_done:
             totals.append(self.totals(rows, states[-1]))
             states.append(self.following(states[-1], totals[-1]))
