@@ -122,6 +122,16 @@ def test_cox_on_a_grid_of_weeks(strata: tuple[Any, ...]) -> None:
     check(found, other.params_.to_numpy(), other.standard_errors_.to_numpy())
 
 
+def test_folds_validate_as_in_one_place() -> None:
+    found = fitted("logistic", "died", classes=(0, 1), folds=4)
+    terms = {"columns": ["age", "sex", "dose"], "levels": LEVELS, "ranges": RANGES}
+    exact = gosta.fit(ROWS, "logistic", outcome="died", folds=4, **terms)
+    assert found.rounds <= 12
+    assert len(found.validation) == 4
+    for ours, theirs in zip(found.validation, exact.validation, strict=True):
+        assert ours.value == pytest.approx(theirs.value, rel=1e-6)
+
+
 def test_auc_is_that_of_one_place() -> None:
     found = fitted("auc", "died", classes=(0, 1), penalty=0.1)
     here = gosta.fit(
