@@ -124,7 +124,7 @@ def test_cox_on_a_grid_of_weeks(strata: tuple[Any, ...]) -> None:
 
 def test_folds_validate_as_in_one_place() -> None:
     found = fitted("logistic", "died", classes=(0, 1), folds=4)
-    terms = {"columns": ["age", "sex", "dose"], "levels": LEVELS, "ranges": RANGES}
+    terms: dict[str, Any] = {"columns": ["age", "sex", "dose"], "levels": LEVELS, "ranges": RANGES}
     exact = gosta.fit(ROWS, "logistic", outcome="died", folds=4, **terms)
     assert found.rounds <= 12
     assert len(found.validation) == 4
