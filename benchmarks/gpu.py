@@ -53,7 +53,9 @@ STATISTICS = (
     "within-cluster-scatter", "energy-distance",
 )  # fmt: skip
 PROTOCOLS = tuple(
-    name for name in protocols.PROTOCOLS if isinstance(protocols.find(name), protocols.Protocol)
+    name
+    for name in protocols.PROTOCOLS
+    if isinstance(protocols.find(name), protocols.Protocol) and not protocols.find(name).minimises
 )
 
 

@@ -48,7 +48,9 @@ compiled_edges.PIECE = min(compiled_edges.PIECE, schedule.BLOCK)  # a part of a 
 
 RNG = np.random.default_rng(3)
 PROTOCOLS = [
-    name for name in protocols.PROTOCOLS if isinstance(protocols.find(name), protocols.Protocol)
+    name
+    for name in protocols.PROTOCOLS
+    if isinstance(protocols.find(name), protocols.Protocol) and not protocols.find(name).minimises
 ]
 
 

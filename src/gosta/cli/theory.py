@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from gosta.cli import options
+from gosta.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ def theory(
     from gosta.graphs.graph import sizes_from
     from gosta.protocols import find
     from gosta.simulation import trace_plots
+    from gosta.statistics.objectives import Objective
     from gosta.theory.curves import SIMULATED, SPREAD, Comparison, error_curves
     from gosta.theory.expectations import formula_for
     from gosta.theory.prediction import PREDICTIONS
@@ -46,6 +48,11 @@ def theory(
         find(simulation.protocol.strip()),
         options.find_statistic(rows.weighted(simulation.statistic)),
     )
+    if isinstance(statistic, Objective):
+        raise InputError(
+            f"there is no prediction for {statistic.name}, an objective; "
+            "gosta.theory.dual_averaging_bound is for those"
+        )
     formula_for(rule, PREDICTIONS, "theory")
     require_one(simulation.graph)
     chosen = rows.select(rows.load(data))

@@ -45,7 +45,9 @@ from gosta.statistics.joint import (
     why_no_interval,
     with_locals,
 )
+from gosta.statistics.objectives import Objective, ObjectivePairs, require_positive
 
+Row = Sequence[float]
 # Rows up to which compiling the kernel takes longer than it saves: for all pairs, and for one value
 # a row.
 PLAIN_PAIRS_ROWS = 64
@@ -532,6 +534,77 @@ class Estimand:
         return self._scatters[key]
 
 
+@dataclass(frozen=True, eq=False)
+class ObjectiveValues(ValueFunction):
+    """Converts parameters of nodes to the objective there."""
+
+    pairs: ObjectivePairs
+
+    def values(self, means: Floats) -> Floats:
+        """Return the objective at several points: points × 1."""
+        return self.pairs.values(means)[:, None]
+
+
+class ObjectiveEstimand(Estimand):
+    """An objective over encoded rows: nodes have a state for each parameter."""
+
+    @property
+    def objective(self) -> Objective:
+        """The objective."""
+        assert isinstance(self.statistic, Objective)
+        return self.statistic
+
+    @property
+    def penalty(self) -> float:
+        """Factor of half the squared length of the parameters."""
+        return require_positive("penalty", self.final_options["penalty"])
+
+    @property
+    def pace(self) -> float:
+        """Factor of the steps of protocols, for the curvature of the loss."""
+        factor = require_positive("pace", self.final_options["pace"])
+        return factor / self.objective.loss.curvature
+
+    @property
+    def mean_count(self) -> int:
+        """Number of parameters."""
+        return self.objective.pairs.count(self.x.shape[1] - 1)
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the functions that nodes compute."""
+        return fingerprint_or_empty(self.objective.loss.slope, self.objective.pairs.feature)
+
+    @cached_property
+    def pairs(self) -> ObjectivePairs:
+        """The objective over all pairs of rows."""
+        return ObjectivePairs(self.objective, self.x, self.penalty)
+
+    @cached_property
+    def means(self) -> Floats:
+        """Parameters at which the objective is least."""
+        return self.pairs.minimum[None]
+
+    @cached_property
+    def value_function(self) -> ValueFunction:
+        """Conversion of parameters to the objective over these rows."""
+        return ObjectiveValues(self.statistic, self.n, np.zeros(1), {}, self.pairs)
+
+    def gradient(self, own: Row, others: Sequence[Row], point: Sequence[float]) -> list[float]:
+        """Return the summed gradient of the loss at a point, of a row with each of others."""
+        feature, slope = self.objective.pairs.feature, self.objective.loss.slope
+        total = [0.0] * len(point)
+        for other in others:
+            features = [feature(own, other, c) for c in range(len(point))]
+            margin = 0.0
+            for number, parameter in zip(features, point, strict=True):
+                margin += number * parameter
+            share = slope(margin)
+            for c, number in enumerate(features):
+                total[c] += share * number
+        return total
+
+
 def join_estimands(
     members: Sequence[Member],
     widths: Sequence[int],
@@ -541,7 +614,10 @@ def join_estimands(
 ) -> Estimand:
     """Return the estimand of one or several statistics over encoded rows."""
     if len(members) == 1:
-        return Estimand(members[0].statistic, x, options, data=data)
+        is_objective = isinstance(members[0].statistic, Objective)
+        return (ObjectiveEstimand if is_objective else Estimand)(
+            members[0].statistic, x, options, data=data
+        )
     parts: list[Part] = []
     estimands = []
     kernel = values = 0

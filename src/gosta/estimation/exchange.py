@@ -59,8 +59,9 @@ import numpy as np
 
 from gosta.errors import InputError, NumericalError
 from gosta.estimation.carried import CarriedMeans, VisitorMemory, VisitorMemorySnapshot, means_of
-from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ValueFunction
+from gosta.estimation.estimand import MAX_PLAIN_ROWS, Estimand, ObjectiveEstimand, ValueFunction
 from gosta.estimation.growing_tree import GrowingTree, Place, TreeSnapshot
+from gosta.estimation.passed_rows import PassedRows
 from gosta.estimation.visitor import MAX_SAMPLE_ROWS, Contribution, Sample, Visitor
 from gosta.protocols import Protocol
 from gosta.protocols.protocol import Start, states_from
@@ -242,6 +243,7 @@ class Estimator:
         # Visits and mean kernel values by home, oldest first.
         self.recent: dict[str, list[float]] = {}
         self.halves = np.zeros((2, rows.count if self.local is not None else 0, rows.width))
+        self.passed = PassedRows(name, visitor.sample[0]) if protocol.passes_rows else None
         # Rows and mean diagonal of each home met.
         self.homes = {name: (rows.count, rows.mean_diagonal)}
         self.known_rows = rows.count  # at these homes together
@@ -288,8 +290,14 @@ class Estimator:
             edge_exchanges,
             edge_share,
             self.rows.count,
-            self.departing(slot),
+            self._sent_row(neighbour) if self.passed is not None else self.departing(slot),
         )
+
+    def _sent_row(self, neighbour: str) -> Visitor:
+        """Return the visitor that carries the row which a neighbour is sent next."""
+        assert self.passed is not None
+        home, row = self.passed.row_for(neighbour)
+        return self.visitors[0]._replace(home=home, sample=(row,))
 
     def leaving(self, neighbour: str, slot: int = 0) -> int:
         """Return which visitor leaves in the next exchange with a neighbour.
@@ -383,6 +391,8 @@ class Estimator:
                 self._known(arrived) if self.local is None else self._known_through_local(arrived)
             )
             inputs["known"] += [1.0] * protocol.counts_rows
+        elif protocol.minimises:
+            inputs |= self._gradient(neighbour, arrived)
         elif "fresh" in protocol.inputs:
             inputs["fresh"] = self._fresh()
         elif self.visitor_memory is not None:
@@ -530,6 +540,22 @@ class Estimator:
             return self.rows.mean_with(self.visitors[0])
         first, second = self.visitors
         return list(self.rows.kernel(first.sample[0], second.sample[0]))
+
+    def _gradient(self, neighbour: str, visitor: Visitor) -> dict[str, Any]:
+        """Return the mean gradient of own row x visitor, or all rows known, and options.
+
+        Where the other row is the own one, too, the gradient is zero.
+        """
+        estimand, rows = self.rows.estimand, {visitor.home: visitor.sample[0]}
+        assert isinstance(estimand, ObjectiveEstimand)
+        if self.passed is not None:
+            self.passed.exchange(neighbour, *rows.popitem())
+            rows = self.passed.rows
+        others = [row for home, row in rows.items() if home != self.name]
+        points = [state.point for state in self.states]
+        total = estimand.gradient(self.rows.rows[0], others, points)
+        mean = [number / len(rows) for number in total]
+        return {"gradient": mean, "penalty": estimand.penalty, "pace": estimand.pace}
 
     def _weight(self, visitor: Visitor, half: int, factor: float = 1.0) -> float:
         """Return the weight of a visitor among those folded in so far, itself included.

@@ -24,13 +24,14 @@ from gosta.graphs import load_changing
 from gosta.graphs.changing import ChangingGraph, is_changing, require_one
 from gosta.graphs.graph import Graph, sizes_from
 from gosta.graphs.tree import spanning_tree, with_tree
-from gosta.protocols import AnyProtocol, CollectingProtocol, Protocol
+from gosta.protocols import DEFAULT, AnyProtocol, CollectingProtocol, Protocol
 from gosta.protocols import find as find_protocol
 from gosta.protocols.protocol import NodeData, Start, states_from
 from gosta.runtime.arrays import Floats, Integers
 from gosta.schedule import NO_FAULTS, Faults
 from gosta.statistics.definition import Statistic, apply_to_rows
 from gosta.statistics.joint import Chosen, JointStatistic, choose, encode
+from gosta.statistics.objectives import Objective
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,15 @@ def protocol_for(
     """
     statistic.require_mean()
     chosen = find_protocol(protocol)
+    if isinstance(statistic, Objective) and isinstance(chosen, Protocol):
+        chosen = chosen.for_objectives or chosen
+    if chosen.minimises is not isinstance(statistic, Objective):
+        kind = "minimises objectives" if chosen.minimises else "estimates statistics"
+        what = "an objective" if isinstance(statistic, Objective) else "a statistic"
+        name = DEFAULT if chosen.minimises else "dual-averaging"
+        raise InputError(
+            f"protocol {chosen.name} {kind}, and {statistic.name} is {what}", remedy=f"use {name}"
+        )
     if isinstance(statistic, JointStatistic) and chosen.estimates_row_means:
         raise InputError(
             f"protocol {chosen.name} estimates the mean of each row, of one statistic; use "

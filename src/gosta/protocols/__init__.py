@@ -6,9 +6,12 @@ from gosta.errors import InputError, unknown
 from gosta.protocols import (
     averaging,
     carried_means,
+    dual_averaging,
+    dual_averaging_sync,
     flooding,
     gosta_async,
     gosta_sync,
+    gradient_tracking,
     master_node,
     relay,
     tracking,
@@ -34,6 +37,9 @@ PROTOCOLS: dict[str, AnyProtocol] = {
         averaging,
         flooding,
         master_node,
+        gradient_tracking,
+        dual_averaging,
+        dual_averaging_sync,
     )
 }
 DEFAULT = carried_means.protocol.name

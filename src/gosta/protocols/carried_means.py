@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gosta.protocols import tracking
+from gosta.protocols import gradient_tracking, tracking
 from gosta.protocols.protocol import Protocol
 from gosta.protocols.tracking import OVERSHOOT, MomentsState, Payload, average, read, tell
 
@@ -62,4 +62,5 @@ protocol = Protocol(
     overshoot=OVERSHOOT,
     for_moments=replace(tracking.for_moments, name=NAME),
     for_tables=replace(tracking.protocol, name=NAME, for_moments=None),
+    for_objectives=replace(gradient_tracking.protocol, name=NAME),
 )

@@ -31,6 +31,7 @@ MEET_INPUTS = {
     "held": "own row x visitor before the swap",
     "fresh": "own row x visitor after the swap; visitor x visitor where a node holds two",
     "known": "the node's running mean kernel value, through the statistic's `local` if it has one",
+    "gradient": "gradient of an objective at a node's point: own row x visitor, or all rows known",
     "change": "change of the arrived visitor's smoothed mean, divided by the visitors of its row",
     "exchanges": "number of exchanges of the node, this one included",
     "fewer_exchanges": "the smaller of the two nodes' numbers of exchanges",
@@ -39,11 +40,13 @@ MEET_INPUTS = {
     "row_share": "the other node's share of the rows of both; 1/2 where nodes hold one row each",
     "rows": "number of rows that the node holds",
     "tree": "1 for the parent in a spanning tree, -1 for a child, 0 for other nodes",
+    "penalty": "factor of half the squared length of the parameters in an objective",
+    "pace": "factor of steps, in inverse curvatures of the loss of an objective",
     "tick": "number of the iteration, from 1",
 }
 
 
-SAMPLES = ("held", "fresh", "known", "change")  # of these, `meet` names at most one
+SAMPLES = ("held", "fresh", "known", "change", "gradient")  # of these, `meet` names at most one
 COPIES = 2  # visitors of each row, where visitors carry means
 
 ALLOWED = "functions of a protocol can use plain arithmetic, math and functions that do the same"
@@ -123,6 +126,10 @@ class Protocol(_Shown):
     # Visitors that a node swaps in an iteration, which draws an edge for each, at least one.
     visitors: int = 1
     estimates_row_means: bool = False  # instead of the statistic
+    # Whether nodes keep all rows that they are sent and pass them on, instead of swapping visitors.
+    passes_rows: bool = False
+    # Whether all nodes take a step in an iteration: those that are not drawn meet themselves.
+    every_node: bool = False
     # How far a number sent can be beyond the range of the mean, in units of that range.
     overshoot: float = inf
     # Fields of the state that are differences of estimates: see `Moments.shifted`.
@@ -131,6 +138,8 @@ class Protocol(_Shown):
     for_moments: Protocol | None = None
     # The rule where nodes hold several rows, or need each row's own mean.
     for_tables: Protocol | None = None
+    # The rule for objectives.
+    for_objectives: Protocol | None = None
     # What nodes do, where the protocol's name does not say it: protocols can share rules.
     rule: str = ""
 
@@ -160,8 +169,8 @@ class Protocol(_Shown):
             raise InputError(
                 f"protocol {self.name}: visitors = {self.visitors}, "
                 f"and meet names {', '.join(self.inputs)}; with one "
-                "visitor it can name one of held (and weight), fresh, known, change; with two "
-                "fresh; with none neither"
+                "visitor it can name one of held (and weight), fresh, known, change, gradient; "
+                "with two fresh; with none neither"
             )
         if self.uses_tree and samples not in ([], ["known"], ["change"]):
             raise InputError(
@@ -177,6 +186,11 @@ class Protocol(_Shown):
         if len(told) != 2 + self.uses_tree:
             raise InputError(
                 f"protocol {self.name}: tell has the parameters {told}; it takes {expected}"
+            )
+        if self.minimises and "point" not in _fields(self):
+            raise InputError(
+                f"protocol {self.name}: meet names gradient, and its state has no field point, "
+                "the parameter at which it is taken"
             )
         starts = list(inspect.signature(self.init).parameters)
         if len(starts) != 1 or starts[0] not in list(Start):
@@ -275,6 +289,11 @@ class Protocol(_Shown):
         return "tree" in self.inputs
 
     @property
+    def minimises(self) -> bool:
+        """Whether nodes minimise an objective, with a state for each parameter."""
+        return "gradient" in self.inputs
+
+    @property
     def counts_rows(self) -> bool:
         """Whether states are sums over rows.
 
@@ -368,6 +387,7 @@ class CollectingProtocol(_Shown):
         return {NodeData.ROWS: self.name}
 
     averages_moments = needs_known = supports_tables = uses_tree = counts_rows = False
+    minimises = False
 
 
 def states_from(protocol: Protocol, values: Floats) -> Floats:

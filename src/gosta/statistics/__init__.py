@@ -4,7 +4,7 @@
 """
 
 # The order is that of the listing.
-from gosta.statistics import dispersion, location, association, ranking, groups  # noqa: F401, I001
+from gosta.statistics import dispersion, location, association, ranking, groups, objectives  # noqa: F401, I001
 from gosta.statistics.definition import STATISTICS, Statistic, find, statistic
 
 __all__ = ["STATISTICS", "Statistic", "find", "statistic"]

@@ -492,6 +492,7 @@ TWO_ROWS_ONLY = (
     "comparable",
 )
 STATISTICS: dict[str, Statistic] = {}
+OBJECTIVES: dict[str, Statistic] = {}  # of `gosta.statistics.objectives`, for nodes only
 
 
 def find(statistic: str | Statistic) -> Statistic:
@@ -521,6 +522,8 @@ def find(statistic: str | Statistic) -> Statistic:
             f"statistic = {statistic!r} is neither a name nor a statistic",
             remedy="make one with @gosta.statistic",
         )
+    if statistic in OBJECTIVES:
+        return OBJECTIVES[statistic]
     name, at, weights = resolve(statistic).partition("@")
     if name not in STATISTICS:
         if name in SUMMARIES:

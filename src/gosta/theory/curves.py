@@ -64,9 +64,9 @@ def error_curves(setting: Setting, times: Integers, predicted: bool = True) -> d
     ``expectation`` the mean over nodes of the error of expected estimates, approximate for some
     protocols; ``bound`` the theorem's bound on the root mean square over nodes of the error of
     expected estimates. A kind that has no formula for the protocol, or would take minutes, is
-    left out. There are none for networks with faults and for graphs that change.
+    left out. There are none for networks with faults, graphs that change and objectives.
     """
-    if setting.faults or setting.changing is not None:
+    if setting.faults or setting.changing is not None or setting.protocol.minimises:
         return {}
     name, estimand = setting.protocol.name, setting.estimand
     target = setting.target

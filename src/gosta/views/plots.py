@@ -30,6 +30,9 @@ COLOURS = {
     "flooding": "#CC79A7",
     "master-node": "#000000",
     "relay": "#332288",
+    "gradient-tracking": "#882255",
+    "dual-averaging": "#0072B2",
+    "dual-averaging-sync": "#009E73",
 }
 # So that protocols can be told apart in grey print, too.
 MARKERS = {
@@ -43,6 +46,9 @@ MARKERS = {
     "flooding": "<",
     "master-node": ">",
     "relay": "*",
+    "gradient-tracking": "o",
+    "dual-averaging": "^",
+    "dual-averaging-sync": "v",
 }
 OTHER_MARKERS = "phd8"  # of users' own protocols
 MARKED = 7  # points of a curve, about, that have its marker

@@ -68,7 +68,12 @@ class ReferenceEngine:
             if i < 0:  # an exchange that does not take place
                 continue
             share = float(shares[min(t, len(shares) - 1)])
-            exchange(nodes[i], nodes[j], share, tick=float(first + t // draws + 1), slot=t % draws)
+            tick = float(first + t // draws + 1)
+            exchange(nodes[i], nodes[j], share, tick=tick, slot=t % draws)
+            if self.setting.gossip.every_node:
+                for k, node in enumerate(nodes):
+                    if k not in (i, j):  # it meets itself
+                        node.exchange(node.name, node.contribution(node.name, 1.0), 1.0, tick)
 
     def read_run(self, batch: Batch[Runs], position: int, iteration: int) -> Floats:
         """Return what the nodes of a run read from their states."""

@@ -19,6 +19,7 @@ from gosta.simulation.engines.collecting import CollectingEngine
 from gosta.simulation.engines.compiled.layouts import (
     CarriedLayout,
     Layout,
+    ObjectiveLayout,
     OneRowLayout,
     TableLayout,
     compiler_error,
@@ -145,6 +146,8 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
 
 def choose_layout(setting: Setting) -> Layout:
     """Return the layout for a setting: nodes that keep means of each row need that of tables."""
+    if setting.gossip.minimises:
+        return ObjectiveLayout(setting)
     if setting.placement.has_tables or setting.estimand.tracked.local is not None:
         return TableLayout(setting)
     return CarriedLayout(setting) if setting.gossip.carries_means else OneRowLayout(setting)

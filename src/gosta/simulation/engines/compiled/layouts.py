@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gosta.errors import InputError
 from gosta.estimation import carried
 from gosta.estimation.carried import REMEMBERED
+from gosta.estimation.estimand import ObjectiveEstimand
 from gosta.estimation.exchange import RECENT_HOMES_PER_ROW, max_recent_homes
 from gosta.estimation.setting import Setting
 from gosta.estimation.visitor import MAX_SAMPLE_ROWS
@@ -339,6 +340,60 @@ class CarriedLayout:
         return {"nodes": nodes}
 
 
+class ObjectiveLayout:
+    """Nodes that hold one row each and minimise an objective."""
+
+    template = "objective_loop.py"
+
+    def __init__(self, setting: Setting) -> None:
+        protocol, estimand = setting.gossip, setting.estimand
+        assert isinstance(estimand, ObjectiveEstimand)
+        self.setting, self.columns = setting, Columns.of(setting)
+        self.functions: Mapping[str, Any] = {
+            "feature": estimand.objective.pairs.feature,
+            "slope": estimand.objective.loss.slope,
+        }
+        self.size = self.columns.exchanges + 1 + setting.state_count
+        self.fixed = (estimand.x,)
+        self.constants: Mapping[str, Any] = {
+            "NUMBERS": estimand.x.shape[1],
+            "GRADIENT": self.columns.exchanges + 1,
+            "FIELDS": protocol.fields,
+            "POINT": protocol.state._fields.index("point"),  # type: ignore[attr-defined]
+            "PASSES_ROWS": protocol.passes_rows,
+            "EVERY_NODE": protocol.every_node,
+            "PENALTY": estimand.penalty,
+            "PACE": estimand.pace,
+        }
+
+    def adapters(self) -> str:
+        return ""
+
+    def first_arrays(self) -> Snapshot:
+        return self._arrays(self.setting.first_states())
+
+    def example(self) -> Snapshot:
+        return self._arrays(self.setting.first_states()[:1])
+
+    def visitor_homes(self, arrays: Snapshot) -> NDArray[Any]:
+        return arrays["visitors"]
+
+    def _arrays(self, states: Floats) -> Snapshot:
+        count, homes = len(states), np.arange(len(states))[:, None]
+        nodes = np.zeros((count, self.size))
+        nodes[:, : self.columns.exchanges] = states.reshape(count, -1)
+        rows = self.setting.placement.nodes if self.setting.gossip.passes_rows else 1
+        known = np.repeat(homes, rows, axis=1).astype(np.int32)
+        return {
+            "nodes": nodes,
+            "visitors": homes.copy(),
+            "known": known,
+            "counts": np.ones(count, dtype=np.int64),
+            "came_from": np.full_like(known, -1),
+            "sent": np.zeros_like(known),
+        }
+
+
 def loop_text(layout: Layout, array_count: int) -> tuple[str, dict[str, Any]]:
     """Return the text of the loop of a layout with some arrays, and the functions that it calls.
 
@@ -411,6 +466,7 @@ def _rule(protocol: Protocol) -> str:
     stored = "\n    ".join(
         f"store(cells, c * {len(fields)} + {f}, 1.0 * state[{f}])" for f in fields
     )
+    samples = "gradient, penalty, pace" if protocol.minimises else "held, fresh, known, change"
     return f"""
 
 def load_state(cells, c):
@@ -424,6 +480,6 @@ def store_state(cells, c, state):
 def rule(
     me, you, samples, exchanges, fewer_exchanges, weight, edge_share, row_share, rows, tree, tick
 ):
-    held, fresh, known, change = samples
+    {samples} = samples
     return meet(me, tell(you, tick{", -tree" * protocol.uses_tree}), {", ".join(protocol.inputs)})
 """

@@ -360,6 +360,7 @@ def make(setting: Setting, seed: int) -> Engine[Any]:
     estimand, placement, protocol = setting.estimand, setting.placement, setting.protocol
     for is_asked, what in (
         (isinstance(protocol, CollectingProtocol), f"protocol {protocol.name}"),
+        (protocol.minimises, "objectives: a step takes a loop over all rows that a node knows,"),
         (placement.has_tables, "nodes with several rows"),
         (estimand.level is not None, "intervals"),
         (bool(setting.faults), "faults"),
