@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,12 @@ class FitLayout:
     """The sums of the round of a fit that a state is for; implements `Sums`."""
 
     model: Model
-    state: State = field(default_factory=State)
+    state: State
+
+    @classmethod
+    def first(cls, model: Model) -> FitLayout:
+        """Return the sums of the first round."""
+        return cls(model, model.first())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FitLayout) and self.fingerprint == other.fingerprint

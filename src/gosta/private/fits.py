@@ -73,7 +73,7 @@ def fit(
     design = make_design(terms, ranges=ranges, levels=levels)
     given = {"outcome": outcome, "penalty": penalty, **options}
     made = make_model(model, design, **{k: v for k, v in given.items() if v is not None})
-    first = FitLayout(made)
+    first = FitLayout.first(made)
     check_size(first)
     rows = {}
     for name, site in named_sites(sites).items():

@@ -193,4 +193,4 @@ def test_totals_of_wrong_masks_are_no_totals() -> None:
 
 def net_layout() -> FitLayout:
     made = make_model("logistic", make_design(COLUMNS[:2], ranges=RANGES), **OPTIONS)
-    return FitLayout(made)
+    return FitLayout.first(made)

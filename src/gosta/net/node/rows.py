@@ -80,7 +80,7 @@ def fit_of(task: Task, settings: FitSettings) -> FitLayout:
             remedy="leave it out",
         )
     design = make_design(settings.terms, ranges=task.private.ranges, levels=settings.levels)
-    first = FitLayout(make_model(task.statistic, design, **_frozen(task.options)))
+    first = FitLayout.first(make_model(task.statistic, design, **_frozen(task.options)))
     check_size(first)
     if first.model.max_rounds > MAX_ROUNDS:
         raise InputError(f"max_rounds = {first.model.max_rounds}: {MAX_ROUNDS} is the limit")

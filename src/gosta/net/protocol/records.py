@@ -152,7 +152,7 @@ class PartMade(Record, frozen=True, tag="part-made"):
     """The node signed its contribution."""
 
     signed: Signed
-    contributed: Contributed
+    contributed: Contributed | None  # None: that of the first round, which shows the same rows
     exposes: dict[bytes, str]  # names of the participants by public key, if the total has no noise
     time: float  # in seconds since 1970
 

@@ -78,6 +78,7 @@ class SumEpoch:
         self.early: dict[Slot, Signed] = {}  # statements that cannot be checked yet
         self._keys: dict[str, bytes] | None = None
         self._rounds: dict[int, Round] = {}
+        self._is_over = False  # no round follows the totals that there are
         self._parts: dict[int, Words] = {}  # of this node, by round
 
     @property
@@ -250,17 +251,24 @@ class SumEpoch:
             number not in self._rounds
             and self.roster is not None
             and number == len(self.totals) + 1
+            and not self._is_over
         ):
             last = self.totals[-1] if self.totals else None
             layout: Sums | None = source.layout
             if last is not None:
                 layout = last.round.layout.following(last.totals, self.min_cell)
+            self._is_over = layout is None
             if layout is not None:
                 rows = [largest_rows(source.trust, name) for name in self.participants]
                 noise = choose_noise(source.settings, layout, len(rows), rows)
                 pads = deviations.pad_noise(noise.bits, layout.features_per_row, max(rows))
                 self._rounds[number] = Round(number, layout, noise, pads)
         return self._rounds.get(number)
+
+    @property
+    def largest(self) -> int:
+        """How many numbers a contribution to a round that is known has at most."""
+        return max((round_.layout.size for round_ in self._rounds.values()), default=1)
 
     @property
     def min_cell(self) -> int:

@@ -56,7 +56,8 @@ class Memory(msgspec.Struct, array_like=True):
         """Remember what a contribution shows once it is sent."""
         if record.exposes:
             self.companions = companions.add_total(self.companions, record.exposes, record.time)
-        self.contributed = remember(self.contributed, record.contributed)
+        if record.contributed is not None:
+            self.contributed = remember(self.contributed, record.contributed)
 
     def note(self, record: SitesNoted) -> None:
         self.deviating, self.agreeing = record.deviating, record.agreeing

@@ -294,7 +294,8 @@ class SumPeer(SumSite):
         return wire.encode(wire.Have(*self.current.id, tuple(ids)))
 
     def _ask(self, sender: str, now: Moment) -> Iterator[Step]:
-        lacking = self.current.pool.ask(sender, now.running, 8 * self.source.layout.size)
+        size = 8 * max(self.source.layout.size, self.current.largest)
+        lacking = self.current.pool.ask(sender, now.running, size)
         if lacking:
             yield Step(messages=((sender, wire.encode(wire.Want(tuple(lacking)))),))
 
@@ -531,13 +532,18 @@ class SumPeer(SumSite):
             size=len(signed.body),
             noise_id=epoch.noise_context(round_, self.trust).hex() if has_noise else "",
         )
-        blocks = block_digests(round_.layout, rows, self.memory.secret)
-        is_known = round_.layout.blocks == self.source.layout.blocks
-        earlier = () if is_known else epoch.earlier_totals(round_.number)
-        contributed = Contributed(self.source.encoded_settings, earlier, blocks)
+        contributed = self._contributed(round_, rows)
         names = {self.trust.keys.get(name, b""): name for name in epoch.participants}
         record = PartMade(signed, contributed, {} if has_noise else names, now.wall)
         return Step((record,), event="contributions", entries=(entry,))
+
+    def _contributed(self, round_: Round, rows: RowSnapshot) -> Contributed | None:
+        """Return what is remembered of a contribution; None: the first round's is enough."""
+        earlier = self.current.earlier_totals(round_.number)
+        if earlier and round_.layout.blocks == self.source.layout.blocks:
+            return None
+        blocks = block_digests(round_.layout, rows, self.memory.secret)
+        return Contributed(self.source.encoded_settings, earlier, blocks)
 
     def _part(self, round_: Round, rows: RowSnapshot) -> bytes:
         return statements.pack(self.current.part(round_, rows, self.memory.secret, self.trust))
