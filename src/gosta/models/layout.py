@@ -65,7 +65,7 @@ class FitLayout:
     @property
     def most_features(self) -> int:
         columns = self.width + 2  # with an intercept, products of these are taken three times
-        return 3 * columns * (columns + 1) // 2
+        return (1 + self.model.folds) * 3 * columns * (columns + 1) // 2
 
     @property
     def squared_change(self) -> float:
@@ -130,6 +130,8 @@ class FitLayout:
         for term in self.model.empty_terms(self.state):
             of_bins = f" in each of {term.bin_count:,} bins" if term.bin_count > 1 else ""
             parts.append(f"{SHOWN[term.order]}{of_bins} ({term.bin_count * term.length:,})")
+        if self.state.before is not None:
+            return f"counts of predictions for rows that were not fitted ({self.size:,})"
         over = f"over {self.state.moments[0]:,.0f} rows" if rounds else "over all rows"
         where = f"at the coefficients after round {rounds}" if rounds else "moments"
         return f"{where}, {over}: sums of {', '.join(parts)}"
@@ -210,12 +212,13 @@ class FitLayout:
             fit = self.fit(totals, level or LEVEL, min_cell)
         except GostaError as error:
             return [no_result(name_of(self.model), "")._replace(why=str(error))]
-        return [result_of(fit, level)]
+        return [result_of(fit, level), *fit.validation]
 
     def exact_values(self, x: Floats) -> list[Values | None]:
-        """Return the coefficients over encoded rows in one place, in the order of the results."""
+        """Return the coefficients over encoded rows in one place, and None for other results."""
         try:
-            return [known(self.model.fit_rows(x).coefficients)]
+            fit = self.model.fit_rows(x)
+            return [known(fit.coefficients), *(None for _ in fit.validation)]
         except GostaError:
             return [None]
 

@@ -13,6 +13,7 @@ from sum_network import OPEN_POLICY, SumNetwork
 
 from gosta.models import make_design, make_model
 from gosta.models.layout import FitLayout
+from gosta.net.audit import verify_sums
 from gosta.net.protocol.statements import Slot
 from gosta.net.protocol.sum_epoch import Total
 from gosta.private.policy import Policy
@@ -43,7 +44,7 @@ def network(parts: list[np.ndarray[Any, Any]], **others: Any) -> SumNetwork:
         GRAPHS["complete"][1][:3] if len(parts) == 4 else [(0, 1), (1, 2)],
         statistic="logistic",
         settings=settings,
-        options=OPTIONS,
+        options=others.pop("options", OPTIONS),
         fit=FitSettings(COLUMNS[:2]),
         file_columns=COLUMNS,
         **others,
@@ -86,6 +87,26 @@ def test_all_nodes_have_the_coefficients_of_one_place_to_the_last_bit() -> None:
         assert sum(past.time > 0 for past in peer.history()) == 1, "a fit is one release"
         assert "over all rows" in made[0].shown
         assert f"over {sum(SIZES)} rows" in made[1].shown
+
+
+def test_a_validation_by_folds_takes_one_round_more() -> None:
+    parts = make_parts()
+    alone, net = network(parts), network(parts, options={**OPTIONS, "folds": 4})
+    for one in (alone, net):
+        one.clock.run(8.0)
+        assert states(one) == {"complete"}
+    for name, found in coefficients(net).items():
+        assert np.abs(found - coefficients(alone)[name]).max() < 1e-8
+    peer = net.sum_peers["node-1"]
+    assert peer.report is not None
+    names = [result.statistic for result in peer.report.results]
+    assert names[:3] == ["fit-logistic", "auc", "brier-score"]
+    auc = peer.report.results[1]
+    assert 0.5 < auc.value[0] < 0.8
+    last = [entry for entry in peer.log if entry.event == "contribution"][-1]
+    assert "rows that were not fitted" in last.shown
+    findings = verify_sums.check_release(net.sum_peers, dict.fromkeys(net.sum_peers, ""))
+    assert {one.holds for one in findings} == {True}, findings
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])
