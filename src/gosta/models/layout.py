@@ -127,14 +127,17 @@ class FitLayout:
     def shown(self) -> str:
         """What the total of this round shows of the rows of all sites, in words."""
         rounds, parts = self.state.rounds, []
-        for term in self.model.empty_terms(self.state):
+        alone = replace(self.model, folds=0)
+        for term in alone.empty_terms(replace(self.state, others=())):
             of_bins = f" in each of {term.bin_count:,} bins" if term.bin_count > 1 else ""
             parts.append(f"{SHOWN[term.order]}{of_bins} ({term.bin_count * term.length:,})")
         if self.state.before is not None:
             return f"counts of predictions for rows that were not fitted ({self.size:,})"
         over = f"over {self.state.moments[0]:,.0f} rows" if rounds else "over all rows"
         where = f"at the coefficients after round {rounds}" if rounds else "moments"
-        return f"{where}, {over}: sums of {', '.join(parts)}"
+        without = f"; the same without each of {self.model.folds} folds"
+        sums = f"sums of {', '.join(parts)}{without * (self.model.folds > 0)}"
+        return f"{where}, {over}: {sums}"
 
     @property
     def final(self) -> FitLayout:

@@ -103,8 +103,9 @@ def test_a_validation_by_folds_takes_one_round_more() -> None:
     assert names[:3] == ["fit-logistic", "auc", "brier-score"]
     auc = peer.report.results[1]
     assert 0.5 < auc.value[0] < 0.8
-    last = [entry for entry in peer.log if entry.event == "contribution"][-1]
-    assert "rows that were not fitted" in last.shown
+    shown = [entry.shown for entry in peer.log if entry.event == "contribution"]
+    assert shown[0].endswith("; the same without each of 4 folds")
+    assert "rows that were not fitted" in shown[-1]
     findings = verify_sums.check_release(net.sum_peers, dict.fromkeys(net.sum_peers, ""))
     assert {one.holds for one in findings} == {True}, findings
 
