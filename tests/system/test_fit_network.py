@@ -11,6 +11,7 @@ import pandas as pd
 import ports
 import pytest
 import statsmodels.api as sm
+from fit_cases import CASES, Case
 from processes import Processes, gosta
 
 from gosta.net.deploy.fitted import read_fit
@@ -18,6 +19,7 @@ from gosta.net.node.status import Status
 
 CLOSE = 1e-6  # standard errors by which coefficients may differ
 NAMES = ["node-0", "node-1", "node-2"]
+COLUMNS = ("--columns", "age,sex,dose")
 SIZES = {"north": 45, "south": 150, "west": 400}
 
 
@@ -51,7 +53,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fit_by_nodes(folder: Path, data: Path, *model: object) -> None:
     """Make a network, run its nodes until they have a fit, and stop them."""
-    place = ("--data", data, "--by", "site", "--columns", "age,sex,dose", "--port", ports.free(6))
+    place = ("--data", data, "--by", "site", "--port", ports.free(6))
     done = gosta("network", "init", folder, *model, *place)
     assert done.returncode == 0, done.stderr
     with Processes(*(folder / name for name in NAMES)) as processes:
@@ -72,7 +74,7 @@ def design() -> np.ndarray:
 
 
 def test_logistic_regression(tmp_path: Path, data: Path) -> None:
-    fit_by_nodes(tmp_path / "net", data, "--fit", "logistic", "--outcome", "died")
+    fit_by_nodes(tmp_path / "net", data, "--fit", "logistic", "--outcome", "died", *COLUMNS)
     fit, report = read_fit(tmp_path / "net")
     outcome = (table()["died"] == "yes").to_numpy().astype(int)
     other = sm.Logit(outcome, sm.add_constant(design())).fit(disp=0, tol=1e-14)
@@ -91,12 +93,25 @@ def test_logistic_regression(tmp_path: Path, data: Path) -> None:
 
 def test_cox_regression(tmp_path: Path, data: Path) -> None:
     model = ("--fit", "cox", "--time", "months", "--event", "seen")
-    fit_by_nodes(tmp_path / "net", data, *model)
+    fit_by_nodes(tmp_path / "net", data, *model, *COLUMNS)
     fit, _ = read_fit(tmp_path / "net")
     rows = table().assign(sex=design()[:, 1])[["age", "sex", "dose", "months", "seen"]]
     other = lifelines.CoxPHFitter().fit(rows, "months", "seen", fit_options={"precision": 1e-12})
     moved = fit.coefficients - other.params_.to_numpy()
     assert np.abs(moved / other.standard_errors_.to_numpy()).max() < CLOSE
+    assert fit.rounds <= 12
+
+
+# `python benchmarks/models.py` runs all of them.
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.name in ("wine", "randhie")], ids=lambda case: case.name
+)
+def test_data_sets_of_other_libraries(tmp_path: Path, case: Case) -> None:
+    case.rows.to_csv(tmp_path / "data.csv", index=False)
+    fit_by_nodes(tmp_path / "net", tmp_path / "data.csv", *case.network_options)
+    fit, _ = read_fit(tmp_path / "net")
+    assert case.error(fit) < CLOSE
+    assert fit.n == len(case.rows)
     assert fit.rounds <= 12
 
 
@@ -117,6 +132,10 @@ def test_cox_regression(tmp_path: Path, data: Path) -> None:
         (("--fit", "logistic", "--bins", "8"), "bins is for statistics"),
         (("--fit", "ridge", "--columns", "age"), "ridge"),
         (("--fit", "linear", "--epsilon", "1"), "models are fitted without noise"),
+        (
+            ("--fit", "cox", "--strata", "site", "--time", "t", "--event", "e", "--columns", "x"),
+            "strata = 'site' needs the values",
+        ),
     ],
 )
 def test_what_is_missing_is_told(tmp_path: Path, options: tuple[str, ...], message: str) -> None:

@@ -99,7 +99,8 @@ def _check_settings(settings: PrivateSettings) -> None:
         value = getattr(settings, name)
         if value != getattr(PrivateSettings(), name):
             raise InputError(f"{name} is for statistics; leave it out with fit")
-    check_settings(settings)
+    known = {name: levels for name, levels in settings.strata.items() if levels}
+    check_settings(replace(settings, strata=known))
 
 
 def _parsed(goal: FitGoal, data: Data | None) -> tuple[tuple[str, ...], dict[str, Any]]:
