@@ -269,6 +269,7 @@ def test_errors_by_site_are_those_of_statsmodels() -> None:
     expected = theirs.bse[order].to_numpy() * np.sqrt(3 / 2)
     assert ours.standard_errors == pytest.approx(expected, rel=1e-6)
     assert "robust, by stage" in ours.summary()
+    assert "warning: standard errors by 3 sites are too small" in ours.summary()
     assert gosta.fit(rows, outcome="died", by_site="stage").names[:3] == (
         "intercept",
         "age",

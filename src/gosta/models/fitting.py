@@ -17,6 +17,7 @@ from gosta.models.design import Formula, make_design, parse_formula
 from gosta.models.fit import Fit
 from gosta.statistics import assumptions
 
+FEWEST_SITES = 20  # for robust errors by site, about as many as simulations find to be enough
 LOOKED_AT = 5000  # rows, to tell identifiers and dates
 # Arguments that belong to some models only.
 ROLES = ("outcome", "time", "event", "positive", "strata")
@@ -133,6 +134,10 @@ def fit_model(model: Model, data: Data, *, level: float = 0.95, robust: bool = F
     found = model.fit_rows(rows.x, level, groups)
     if groups is not None:
         found = replace(found, robust_by=str(data.by))
+        sites = len(np.unique(groups))
+        if sites < FEWEST_SITES:
+            doubt = f"standard errors by {sites} sites are too small on average, as these are few"
+            found = replace(found, warnings=(*found.warnings, doubt))
     if robust or groups is not None:
         found = found.robust()
     left_out = assumptions.left_out(data, model.columns, len(rows.x), len(data))
