@@ -195,7 +195,7 @@ def _times(options: Mapping[str, Any], data: Data | None) -> list[float]:
     times = times[~np.isnan(times)]
     if (times % 1 == 0).all() and np.ptp(times) < MOST_TIMES:
         return [float(time) for time in np.arange(times.min(), times.max() + 1)]
-    low, high = _rounded(float(times.min()), float(times.max()))
+    low, high = round_range(float(times.min()), float(times.max()))
     return [float(time) for time in np.linspace(low, high, TIME_BINS, endpoint=False)]
 
 
