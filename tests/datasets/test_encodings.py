@@ -41,6 +41,12 @@ def test_the_encoding_of_a_file_is_suggested(tmp_path: Path, encoding: str) -> N
     assert list(load(tmp_path / "a.csv", encoding=encoding).columns) == names.split(";")
 
 
+def test_ascii_is_the_same_in_every_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1;2\n")
+    for given in ("utf-8", "latin-1", "cp1250"):
+        assert load(tmp_path / "a.csv", encoding=given).doubts == ()
+
+
 def test_letters_of_another_encoding_are_a_doubt(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x;stan\n1;zmarł\n2;żyje\n", encoding="cp1250")
     for given in ("utf-8", "latin-1", "cp1252"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sketch_cases import OPTIONS
+from sketch_cases import COLUMNS, OPTIONS
 
 import gosta
 from gosta.errors import InputError
@@ -56,6 +56,7 @@ def any_data(n: int, made: type[Sketch]) -> gosta.Data:
     columns |= {
         name: np.floor(rng.random(n) + share) for name, share in (("event", 0.7), ("group", 0.4))
     }
+    columns["second"] = rng.random(n)
     data: gosta.Data = gosta.datasets.load(
         {name: values.tolist() for name, values in columns.items()}
     )
@@ -69,7 +70,7 @@ def test_totals_are_the_plain_sums_bit_for_bit(name: str) -> None:
     layout = make_layout(
         name,
         Bins(bins=6),
-        columns=made.roles or ("value",),
+        columns=COLUMNS.get(name, made.roles) or ("value",),
         label="group",
         data=data,
         options=OPTIONS.get(name, {}),
@@ -100,12 +101,12 @@ def test_replacing_a_row_moves_sums_no_more_than_noise_is_made_for(
     data = any_data(60, made)
     is_share = "risk" in made.encode.__name__
     # Some rows are beyond, and count as the ends.
-    ranges = {"time": (2.0, 8.0), "": (0.0, 1.0) if is_share else (2.0, 8.0)}
+    ranges = {"time": (1.0, 8.0), "": (0.0, 1.0) if is_share else (2.0, 8.0)}
     bins = Bins(bins=6, ranges=ranges, strata=strata)
     layout = make_layout(
         name,
         bins,
-        columns=made.roles or ("value",),
+        columns=COLUMNS.get(name, made.roles) or ("value",),
         label="group",
         data=data,
         options=OPTIONS.get(name, {}),

@@ -52,6 +52,8 @@ def likely(content: bytes) -> str:
 
 def better(content: bytes, encoding: str) -> str:
     """Return the encoding whose letters fit a text better than those of one; "" if none does."""
+    if content.isascii() and 0 not in content:  # the same in all encodings but UTF-16
+        return ""
     found, name = likely(content), codecs.lookup(encoding).name
     if found.startswith("utf") or name == "utf-8":
         return "" if codecs.lookup(found).name == name else found
