@@ -39,7 +39,10 @@ gosta fit patients.csv --model cox --time days --event died --columns age,sex --
 gosta fit patients.csv --model linear --formula 'score ~ age * sex' --robust
 gosta fit patients.csv --formula 'died ~ bs(age, df=4) + stage' --levels stage=II,I,III
 gosta fit patients.csv --outcome died --penalty 1 --plot forest.pdf
+gosta fit patients.csv --outcome died --columns age,sex --out model.json
 gosta fit --private my-network --robust
+gosta predict others.csv --model model.json --out scored.csv
+gosta predict hospital/ --model cox.json --time 365 --name risk --out scored.csv
 gosta statistics --for patients.csv
 gosta statistics --for patients.xlsx --label died --json
 gosta graph watts-strogatz --n 1599

@@ -85,13 +85,19 @@ def fit(
         Path | None,
         "File of a plot, .png, .svg or .pdf: ratios or coefficients, and the baseline survival.",
     ] = None,
+    out: Annotated[
+        Path | None, "File to write the model to, .json, with which gosta predict predicts rows."
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Fit a regression model: logistic, linear, Poisson, Cox, or one that ranks (auc)."""
+    from gosta.models import save
     from gosta.models.fitting import fit as fitted
     from gosta.views import plots
 
     options.check_picture("plot", plot)
+    if out is not None:
+        options.check_writable("out", out)
     confidence = options.fraction("level", level, options.LEVEL) or 0.0
     if private is None:
         table = options.load_files(data or ["breast-cancer"], **reading.settings())
@@ -110,7 +116,7 @@ def fit(
         if chosen != Columns() or reading != options.Reading() or set(others) != {None}:
             raise InputError(
                 f"private = {str(private)!r}: the network says what is fitted to which columns",
-                remedy="give only --robust, --level, --plot and --json beside it",
+                remedy="give only --robust, --level, --plot, --out and --json beside it",
             )
         found = _of_network(private, robust, confidence)
     print(json.dumps(found.to_dict()) if as_json else found.summary())
@@ -120,6 +126,10 @@ def fit(
         plots.save(found.draw(), plot)
         if not as_json:
             print(f"  plot: {plot}")
+    if out is not None:
+        save(found, out)
+        if not as_json:
+            print(f"  model: {out}")
 
 
 def _of_network(folder: Path, robust: bool, level: float) -> Fit:

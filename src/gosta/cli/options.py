@@ -405,6 +405,19 @@ def load_files(data: str | Sequence[str], **reading: Any) -> Data:
     return load(names[0] if len(names) == 1 else [Path(file) for file in names], **reading)
 
 
+def load_site(place: Path, reading: Reading) -> Data:
+    """Return the rows of a file, or those of a site's folder as its node reads them."""
+    from gosta.datasets import load
+    from gosta.net.deploy.node_folder import NodeFolder
+    from gosta.net.node.rows import load_table
+
+    site = NodeFolder(place)
+    if not site.is_here:
+        return load(str(place), **reading.settings())
+    node = site.read().node
+    return load_table(place / node.data, node.format)
+
+
 def check_writable(name: str, file: Path) -> None:
     """Reject a path that cannot be written, before the computation begins."""
     if not file.parent.is_dir():

@@ -254,24 +254,11 @@ def run(folder: StudyFolder, reading: options.Reading, data: DataFiles = None) -
     if not data:
         raise InputError("data is missing: name the files of rows (--data a.csv --data b.xlsx)")
     study = read_study(folder)
-    parts = [_load(file, reading) for file in data]
+    parts = [options.load_site(file, reading) for file in data]
     for part in parts:
         _show_doubts(part.doubts, f"{part.name}: ")
     found = pooled.run(study, parts)
     _show(found, results.write(_place(folder), found), folder)
-
-
-def _load(place: Path, reading: options.Reading) -> Data:
-    """Return the rows of a file, or those of a site's folder as its node reads them."""
-    from gosta.datasets import load
-    from gosta.net.deploy.node_folder import NodeFolder
-    from gosta.net.node.rows import load_table
-
-    site = NodeFolder(place)
-    if not site.is_here:
-        return load(str(place), **reading.settings())
-    node = site.read().node
-    return load_table(place / node.data, node.format)
 
 
 def collect(

@@ -16,6 +16,7 @@ from gosta.models.definition import find_model as find_model
 from gosta.models.definition import make_model as make_model
 from gosta.models.design import Design, make_design
 from gosta.models.fit import Fit
+from gosta.models.saving import load, save
 from gosta.runtime.extras import require
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _ESTIMATORS = [
     "GostaPoissonRegressor",
     "GostaRegressor",
 ]
-__all__ = ["MODELS", "Design", "Fit", "make_design", *_ESTIMATORS]
+__all__ = ["MODELS", "Design", "Fit", "load", "make_design", "save", *_ESTIMATORS]
 
 
 def __getattr__(name: str) -> object:

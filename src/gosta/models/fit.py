@@ -183,11 +183,20 @@ class Fit:
             return project(columns - self.means, slopes[None])[:, 0]
         return np.asarray(self.coefficients[0] + project(columns, slopes[None])[:, 0])
 
-    def predict(self, data: object) -> Floats:
+    def predict(self, data: object, time: float | None = None) -> Floats:
         """Return for each row the probability of the positive class (logistic), the expected
         value (linear, Poisson), the hazard against that of mean columns (Cox), or the score (auc).
+
+        With `time`, of a Cox model, the probability of an event until then.
         """
         predictors = self.linear_predictor(data)
         known = ~np.isnan(predictors)
         predictors[known] = self.model.mean(predictors[known])
-        return predictors
+        if time is None:
+            return predictors
+        if len(self.baselines) != 1:
+            what = "has no times" if not self.baselines else "has a baseline for each stratum"
+            raise InputError(f"time = {time:g}: the {self.model.title} {what}")
+        (baseline,) = self.baselines
+        reached = baseline.hazard[baseline.times <= time].sum()
+        return np.asarray(1 - exp(-predictors * reached))

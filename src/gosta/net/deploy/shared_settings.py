@@ -5,10 +5,8 @@ Ranges, bandwidths and centres are rounded before all sites see them.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import inspect
-import io
 import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -18,6 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from gosta.datasets import Data
+from gosta.datasets.columns import to_csv
 from gosta.net.config import Task
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.layout import Part
@@ -122,11 +121,7 @@ def plain(value: Any) -> str | int | float:
 
 def table_to_csv(data: Data, columns: Sequence[str], rows: Integers) -> str:
     """Return some rows of a table as CSV, each number to its last bit."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(data.columns[name][rows].tolist() for name in columns), strict=True))
-    return text.getvalue()
+    return to_csv({name: data.columns[name][rows] for name in columns})
 
 
 def round_range(low: float, high: float) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from gosta.datasets.row_names import RowNames
 from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
 from gosta.models import make_design, make_model
 from gosta.models.layout import FitLayout, check_size
+from gosta.models.saving import frozen
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROUNDS, MAX_ROW_VALUE
 from gosta.private.accounting import Spent
@@ -80,18 +81,11 @@ def fit_of(task: Task, settings: FitSettings) -> FitLayout:
             remedy="leave it out",
         )
     design = make_design(settings.terms, ranges=task.private.ranges, levels=settings.levels)
-    first = FitLayout.first(make_model(task.statistic, design, **_frozen(task.options)))
+    first = FitLayout.first(make_model(task.statistic, design, **frozen(task.options)))
     check_size(first)
     if first.model.max_rounds > MAX_ROUNDS:
         raise InputError(f"max_rounds = {first.model.max_rounds}: {MAX_ROUNDS} is the limit")
     return first
-
-
-def _frozen(value: Any) -> Any:
-    """Return a value of settings with tuples in place of lists."""
-    if isinstance(value, dict):
-        return {name: _frozen(one) for name, one in value.items()}
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
 def layout_of(task: Task) -> Layout:
