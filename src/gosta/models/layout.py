@@ -13,7 +13,7 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.errors import GostaError, InputError
-from gosta.models.definition import ROWS_PER_CHUNK, Model, State
+from gosta.models.definition import Model, State
 from gosta.models.fit import Fit
 from gosta.runtime.arrays import Booleans, Floats, Integers, Words
 from gosta.sketches.definition import MOST_ROWS
@@ -23,6 +23,7 @@ from gosta.sketches.results import StratumResult, Values, known, no_result
 BITS = 40  # binary digits of a feature after the point, or fewer where there are many rows
 # What a round shows, by how many columns are multiplied.
 SHOWN = ("weights", "weighted columns", "weighted products of columns")
+NUMBERS_PER_CHUNK = 1 << 18  # of features at a time, which fit into a processor's cache
 LEVEL = 0.95  # of intervals where none is asked for
 # Of a number of an encoded row, when rows are compared: far below what sums of rows show.
 COMPARED_BITS = 40
@@ -166,8 +167,9 @@ class FitLayout:
 
     def sums(self, x: Floats, bits: int = BITS) -> Words:
         sums = np.zeros(self.size, dtype=np.int64)
-        for start in range(0, len(x), ROWS_PER_CHUNK):
-            places, values = self.model.features(x[start : start + ROWS_PER_CHUNK], self.state)
+        step = max(16, NUMBERS_PER_CHUNK // self.features_per_row)
+        for start in range(0, len(x), step):
+            places, values = self.model.features(x[start : start + step], self.state)
             rounded = np.floor(values * 2.0**bits + 0.5)
             sums += np.bincount(places.ravel(), rounded.ravel(), self.size).astype(np.int64)
         return sums.view(np.uint64)
