@@ -288,3 +288,12 @@ def test_identifiers_and_dates_explain_nothing_unless_they_are_named() -> None:
     assert "columns left out: patient, admitted" in found.summary()
     assert found.names == gosta.fit(patients(), outcome="died").names
     assert "left out" not in gosta.fit(rows, formula="died ~ age").summary()
+
+
+def test_few_rows_are_fitted_with_a_warning() -> None:
+    x = np.random.default_rng(0).normal(size=(20, 6))
+    rows = {**{f"x{k}": column for k, column in enumerate(x.T)}, "y": x[:, 0] + x[:, 1] ** 2}
+    found = gosta.fit(rows, "linear", outcome="y")
+    assert "20 rows for 6 columns are fewer than 10 for each" in found.warnings[0]
+    with pytest.raises(gosta.NumericalError, match=r"20 rows for 6 columns are fewer than 4"):
+        gosta.fit(rows, "linear", outcome="y", min_rows_per_column=4)

@@ -160,6 +160,8 @@ def test_errors_name_columns() -> None:
         fit("linear", x, y, min_rows_per_column=100)
     with pytest.raises(NumericalError, match=r"column x3 of the model has fewer than 150 rows"):
         fit("linear", x, y, min_cell=150)
+    with pytest.raises(DataError, match=r"outcome 'y' is the same in all rows"):
+        fit("linear", x, 0 * y)
     with pytest.raises(DataError, match=r"outcome 'y' holds 0.5 where counts are needed"):
         fit("poisson", x, y + 0.5)
 

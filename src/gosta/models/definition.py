@@ -45,6 +45,7 @@ from gosta.models.scale import Scale
 from gosta.runtime.arrays import Booleans, Floats, Integers, project
 from gosta.sketches.definition import Features
 from gosta.statistics.definition import Encoded
+from gosta.views import numbers
 
 if TYPE_CHECKING:
     from gosta.sketches.layout import Layout
@@ -517,8 +518,8 @@ class Model(ABC):
             raise DataError(f"a model needs at least two complete rows, there are {n:.0f}")
         if n < self.min_rows_per_column * columns:
             raise DataError(
-                f"{n:.0f} rows for {columns} columns are fewer than {self.min_rows_per_column:g} "
-                "for each",
+                f"{n:.0f} rows for {numbers.count(columns, 'column')} are fewer than "
+                f"{self.min_rows_per_column:g} for each",
                 remedy="use fewer columns (min_rows_per_column)",
             )
         for place, name in enumerate(self.design.names, 1):

@@ -16,6 +16,7 @@ from gosta.models.definition import Model, find_model, make_model
 from gosta.models.design import Formula, make_design, parse_formula
 from gosta.models.fit import Fit
 from gosta.statistics import assumptions
+from gosta.views import numbers
 
 FEWEST_SITES = 20  # for robust errors by site, about as many as simulations find to be enough
 LOOKED_AT = 5000  # rows, to tell identifiers and dates
@@ -117,7 +118,9 @@ def fit(
         roles["low"], roles["high"] = known_ranges.pop(str(table.label))
     terms = parsed.terms or _explaining(table)
     design = make_design(terms, ranges=known_ranges, levels=levels, data=table)
-    made = make_model(model, design, table, penalty=penalty, **roles, **options)
+    # Few rows are no danger in one place: there is a warning.
+    settings = {"penalty": penalty, "min_rows_per_column": 0, **roles, **options}
+    made = make_model(model, design, table, **settings)
     _check_apart(made)
     if parsed.terms:
         table = replace(table, has_selected_columns=True)
@@ -149,7 +152,18 @@ def fit_model(model: Model, data: Data, *, level: float = 0.95, robust: bool = F
         found,
         data=data.name,
         assumed={**rows.assumed, **left_out},
-        warnings=(*doubts, *found.warnings),
+        warnings=(*doubts, *_few_rows(found), *found.warnings),
+    )
+
+
+def _few_rows(found: Fit) -> tuple[str, ...]:
+    """Return what to say of a model with many columns for its rows."""
+    columns, few = len(found.model.design.names), Model.min_rows_per_column
+    if found.n >= few * columns:
+        return ()
+    return (
+        f"{found.n:,} rows for {numbers.count(columns, 'column')} are fewer than {few:g} for each: predictions for "
+        "other rows are worse than for these; use fewer columns or a penalty.",
     )
 
 

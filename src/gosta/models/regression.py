@@ -241,8 +241,11 @@ class Linear(Regression):
 
     @classmethod
     def completed(cls, data: Data, options: dict[str, Any]) -> dict[str, Any]:
-        values = data.to_floats([options["outcome"]]) if "outcome" in options else np.zeros(1)
-        return {"low": float(np.nanmin(values)), "high": float(np.nanmax(values)), **options}
+        values = data.to_floats([options["outcome"]]) if "outcome" in options else np.arange(2.0)
+        ends = {"low": float(np.nanmin(values)), "high": float(np.nanmax(values))}
+        if ends["low"] == ends["high"] and "low" not in options:
+            raise DataError(f"outcome {options['outcome']!r} is the same in all rows")
+        return {**ends, **options}
 
     def response(self, data: Data) -> Floats:
         values = data.to_floats([self.outcome])
