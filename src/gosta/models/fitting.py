@@ -162,8 +162,8 @@ def _few_rows(found: Fit) -> tuple[str, ...]:
     if found.n >= few * columns:
         return ()
     return (
-        f"{found.n:,} rows for {numbers.count(columns, 'column')} are fewer than {few:g} for each: predictions for "
-        "other rows are worse than for these; use fewer columns or a penalty.",
+        f"{found.n:,} rows for {numbers.count(columns, 'column')} are fewer than {few:g} for each: "
+        "predictions for other rows are worse than for these; use fewer columns or a penalty.",
     )
 
 
