@@ -77,6 +77,14 @@ def test_logistic() -> None:
     assert found.log_likelihood == pytest.approx(other.llf, rel=1e-8)
 
 
+def test_a_formula_names_the_outcome() -> None:
+    given: dict[str, Any] = {"ranges": RANGES, "classes": (0, 1)}
+    found = private_fit(parts(), "logistic", formula="died ~ age + ns(dose, df=2)", **given)
+    here = gosta.fit(ROWS, "logistic", formula="died ~ age + ns(dose, df=2)", ranges=RANGES)
+    assert found.names == here.names
+    assert np.abs((found.coefficients - here.coefficients) / here.standard_errors).max() < CLOSE
+
+
 def test_logistic_with_penalty() -> None:
     found = fitted("logistic", "died", classes=(0, 1), penalty=2.0)
     scaler = StandardScaler().fit(X)

@@ -11,12 +11,11 @@ import numpy as np
 
 from gosta import datasets
 from gosta.models import Fit, make_design, make_model
-from gosta.models.layout import FitLayout, check_size
+from gosta.models.design import parse_formula
+from gosta.models.layout import LEVEL, FitLayout, check_size
 from gosta.private.policy import Policy
 from gosta.private.releases import ANYTHING, masked_rounds, named_sites, participants_by
 from gosta.private.settings import PrivateSettings
-
-LEVEL = 0.95
 
 
 def fit(
@@ -66,10 +65,17 @@ def fit(
     Examples
     --------
     >>> import gosta
-    >>> rows = gosta.datasets.load("breast-cancer")
-    >>> parts = [rows.take(slice(k, None, 3)) for k in range(3)]
+    >>> first = {"age": [34, 71, 58, 44, 61], "died": [0, 1, 0, 0, 0]}
+    >>> second = {"age": [62, 49, 80, 38, 55, 66], "died": [1, 0, 0, 0, 1, 0]}
+    >>> given = {"columns": ["age"], "ranges": {"age": (0, 120)}, "classes": [0, 1]}
+    >>> found = gosta.private.fit([first, second], "logistic", "died", **given)
+    >>> found.n, found.names, found.coefficients.round(3).tolist()
+    (11, ('intercept', 'age'), [-4.171, 0.055])
     """
-    terms: str | Sequence[str] = tuple(columns) if formula is None else formula
+    terms = tuple(columns)
+    if formula is not None:
+        parsed = parse_formula(formula)
+        terms, outcome = parsed.terms, outcome or parsed.outcome
     design = make_design(terms, ranges=ranges, levels=levels)
     given = {"outcome": outcome, "penalty": penalty, **options}
     made = make_model(model, design, **{k: v for k, v in given.items() if v is not None})
