@@ -12,18 +12,26 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import common
+import lifelines
 import numpy as np
+import pandas as pd
 import ports
+import statsmodels.api as sm
 from fit_cases import CASES, Case
 from processes import Processes
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import gosta
 from gosta.net.deploy.fitted import read_fit
 from gosta.net.node.status import Status
 
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Fitter = Callable[[], Floats]
 NAMES = ["node-0", "node-1", "node-2"]
 SMOKE = ("gbsg2",)
 CLOSE = 1e-6  # standard errors by which coefficients may differ
@@ -73,12 +81,76 @@ def check_nodes(cases: list[Case], min_cell: int) -> None:
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
+def make_rows(n: int, columns: int) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(n, columns))
+    eta = x @ rng.normal(size=columns) / 3
+    time, end = np.ceil(50 * rng.exponential(np.exp(-eta))), np.ceil(50 * rng.exponential(size=n))
+    return pd.DataFrame(x, columns=[f"x{k}" for k in range(columns)]).assign(
+        sick=(rng.random(n) < 1 / (1 + np.exp(-eta))).astype(int),
+        cost=eta + rng.normal(size=n),
+        visits=rng.poisson(np.exp(eta.clip(-3, 3))),
+        time=np.minimum(time, end),
+        event=(time <= end).astype(int),
+    )
+
+
+def others_of(rows: pd.DataFrame, names: list[str]) -> dict[str, tuple[str, Fitter]]:
+    """Return for each library and model the model's name, and what fits its coefficients."""
+    x, with_one = rows[names].to_numpy(), sm.add_constant(rows[names].to_numpy())
+    survival = rows[[*names, "time", "event"]]
+    precise = {"solver": "newton-cholesky", "tol": 1e-8, "C": np.inf}
+
+    def classifier() -> Floats:
+        found = LogisticRegression(**precise).fit(x, rows["sick"])
+        return np.append(found.intercept_, found.coef_)
+
+    def regressor() -> Floats:
+        found = LinearRegression().fit(x, rows["cost"])
+        return np.append(found.intercept_, found.coef_)
+
+    return {
+        "logistic, scikit-learn": ("logistic", classifier),
+        "logistic, statsmodels": (
+            "logistic",
+            lambda: sm.Logit(rows["sick"], with_one).fit(disp=0).params,
+        ),
+        "linear, scikit-learn": ("linear", regressor),
+        "linear, statsmodels": ("linear", lambda: sm.OLS(rows["cost"], with_one).fit().params),
+        "poisson, statsmodels": (
+            "poisson",
+            lambda: sm.Poisson(rows["visits"], with_one).fit(disp=0, method="newton").params,
+        ),
+        "cox, lifelines": (
+            "cox",
+            lambda: lifelines.CoxPHFitter().fit(survival, "time", "event").params_,
+        ),
+    }
+
+
+def time_in_one_place(n: int, columns: int) -> None:
+    """Print how long fits of rows in memory take, beside those of other libraries."""
+    rows = make_rows(n, columns)
+    names = [f"x{k}" for k in range(columns)]
+    outcomes = {"logistic": "sick", "linear": "cost", "poisson": "visits", "cox": None}
+    data = gosta.datasets.load(rows)
+    common.print_heading(f"{n:,} rows, {columns} columns")
+    for title, (model, other) in others_of(rows, names).items():
+
+        def ours(model: str = model) -> gosta.Fit:
+            return gosta.fit(data, model, outcome=outcomes[model], columns=names)
+
+        np.testing.assert_allclose(ours().coefficients, other(), rtol=1e-4, atol=1e-4)
+        common.print_ratio(title, *common.best_side_by_side(ours, other), None)
+
+
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--min-cell", type=int, default=1, help="of all sites' policies")
     arguments = parser.parse_args()
     common.print_machine("scikit-learn", "statsmodels", "lifelines")
     cases = [case for case in CASES if not arguments.smoke or case.name in SMOKE]
+    time_in_one_place(*((2_000, 3) if arguments.smoke else (100_000, 20)))
     check_nodes(cases, arguments.min_cell)
 
 

@@ -280,6 +280,11 @@ def test_errors_by_site_are_those_of_statsmodels() -> None:
     assert (found.n, found.assumed["rows_dropped"]) == (ROWS - 1, 1)
 
 
+def test_times_and_events_explain_nothing() -> None:
+    rows = {"age": [50.0, 61, 72, 43], "time": [3.0, 2, 1, 4], "event": [1, 0, 1, 1]}
+    assert gosta.fit(rows, "cox", min_rows_per_column=1, penalty=1).names == ("age",)
+
+
 def test_identifiers_and_dates_explain_nothing_unless_they_are_named() -> None:
     rows = patients()
     rows["patient"] = [f"P{k}" for k in range(ROWS)]

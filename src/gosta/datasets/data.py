@@ -373,8 +373,10 @@ class Data:
         column = self._in_numbers(name)
         if column.dtype.kind in "biuf":
             values = column.astype(np.float64)
-            large = np.abs(values) >= cells.EXACT_INTEGERS
-            if column.dtype.kind in "iu" and large.any():
+            if (
+                column.dtype.kind in "iu"
+                and (large := np.abs(values) >= cells.EXACT_INTEGERS).any()
+            ):
                 raise cells.rounded(column[large.argmax()], name, self.row_names[large.argmax()])
         elif column.dtype.kind in "OUS":
             values = cells.to_floats(name, column, self.row_names)

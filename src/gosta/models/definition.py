@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -59,6 +59,8 @@ MOST_COEFFICIENT = 30.0  # of a standardised column; a ratio of 10^13 between tw
 SHORTEST, LONGEST = 0.1, 0.5  # of a step that went too far, what is tried next
 MORE_SPREAD = 8.0  # times as large, where rows' own derivatives are larger than expected
 ROWS_PER_CHUNK = 4096
+ROWS_PER_BLOCK = 16_384  # whose columns stay in the processor's cache
+ROWS_PER_PRODUCT = 256  # so few that libraries do not share the work among threads
 PENALTY = "use a penalty (--penalty 1)"
 
 
@@ -109,8 +111,8 @@ class Term(NamedTuple):
         if self.order == 0:
             return np.array([self.weights.sum()])
         if self.order == 1:
-            return np.asarray(self.weights @ self.columns)
-        both = (self.columns * self.weights[:, None]).T @ self.columns
+            return _cross(self.weights[:, None], self.columns)[0]
+        both = _cross(self.columns * self.weights[:, None], self.columns)
         return np.asarray(both[upper(len(both))])
 
 
@@ -280,7 +282,7 @@ class Model(ABC):
             x = self.encode(logged)
             kept: Booleans = np.asarray(np.isfinite(x).all(axis=1))
             data.check_row_count(int(kept.sum()))
-        return Encoded(x[kept], kept, tuple(log.columns), log.assumed)
+        return Encoded(x if kept.all() else x[kept], kept, tuple(log.columns), log.assumed)
 
     def encode(self, data: Data) -> Floats:
         """Return the numbers of each row that its features depend on."""
@@ -418,12 +420,15 @@ class Model(ABC):
 
     def totals(self, rows: Floats, state: State) -> Floats:
         """Return the sums of the features of encoded rows."""
-        if state.before is not None:
-            places, values = self._validation_features(rows, state)
-            size = self.size(state)
-            return np.zeros(size) + np.bincount(places.ravel(), values.ravel(), size)
-        parts = [term.sums().ravel() for term in self.terms(rows, state)]
-        return np.concatenate([np.zeros(0), *parts])
+        found = np.zeros(self.size(state))
+        for block in _blocks(len(rows)):
+            if state.before is not None:
+                places, values = self._validation_features(rows[block], state)
+                found += np.bincount(places.ravel(), values.ravel(), len(found))
+            else:
+                parts = [term.sums().ravel() for term in self.terms(rows[block], state)]
+                found += np.concatenate([np.zeros(0), *parts])
+        return found
 
     def parts(self, state: State, totals: Floats) -> list[Floats]:
         """Return the totals of each term of one fit in a round: bins × length, or length if there
@@ -693,12 +698,17 @@ class Model(ABC):
         """Return sums of products of derivatives of rows, or of sums over groups of rows."""
         if not state.is_last:
             return None
-        scores = self._standard_scores(*self._split(rows), state)
+        size = len(self.coefficient_names)
+        names, place = np.unique([0] if groups is None else groups, return_inverse=True)
+        products, sums = np.zeros((size, size)), np.zeros((size, len(names)))
+        for block in _blocks(len(rows)):
+            scores = self._standard_scores(*self._split(rows[block]), state)
+            if groups is None:
+                products += _cross(scores, scores)
+            else:
+                sums += [np.bincount(place[block], one, len(names)) for one in scores.T]
         if groups is None:
-            return np.asarray(scores.T @ scores)
-        names, place = np.unique(groups, return_inverse=True)
-        of_groups = [np.bincount(place.ravel(), one, len(names)) for one in scores.T]
-        sums = np.array(of_groups, dtype=np.float64)
+            return products
         return product(sums, sums.T) * len(names) / max(len(names) - 1, 1)
 
 
@@ -768,6 +778,23 @@ def make_model(name: str, design: Design, data: Data | None = None, **options: A
         if option not in options:
             raise InputError(f"{name} needs {option}")
     return made(design=design, **options)
+
+
+def _cross(a: Floats, b: Floats) -> Floats:
+    """Return a' b: sums over many rows of products of few columns.
+
+    Threads of libraries wait for each other at each such product, which takes much longer than the
+    product itself where other work goes on beside.
+    """
+    whole = len(a) - len(a) % ROWS_PER_PRODUCT
+    parts = [x[:whole].reshape(-1, ROWS_PER_PRODUCT, x.shape[1]) for x in (a, b)]
+    return np.asarray((parts[0].swapaxes(1, 2) @ parts[1]).sum(axis=0) + a[whole:].T @ b[whole:])
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    """Yield the places of blocks of rows."""
+    for start in range(0, count, ROWS_PER_BLOCK):
+        yield slice(start, start + ROWS_PER_BLOCK)
 
 
 def _shortened(state: State, found: Derivatives, slope: float) -> float:

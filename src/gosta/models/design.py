@@ -219,8 +219,10 @@ class Design:
 
     def encode(self, data: Data) -> Floats:
         """Return the columns as shares of their ranges, from 0 to 1."""
-        shares = (self.matrix(data) - self.low) / (self.high - self.low)
-        return np.asarray(np.clip(shares, 0.0, 1.0))
+        shares = self.matrix(data)
+        shares -= self.low
+        shares /= self.high - self.low
+        return np.clip(shares, 0.0, 1.0, out=shares)
 
     def describe(self) -> list[tuple[str, str]]:
         """Return for each column of data that is read what is known of it, in words."""

@@ -113,6 +113,7 @@ def fit(
         raise InputError(f"outcome = {outcome!r} and that of the formula: give one of the two")
     table = _with_outcome(table, outcome if parsed.outcome is None else parsed.outcome)
     roles = _roles(chosen, table, positive, strata_names or None, options)
+    table = _without(table, [roles.get("time"), roles.get("event")])
     known_ranges = dict(ranges or {})
     if "low" in _names(chosen) and table.label in known_ranges:
         roles["low"], roles["high"] = known_ranges.pop(str(table.label))
