@@ -91,8 +91,13 @@ class Term(NamedTuple):
         weighted = self.weights[:, None] * self.columns
         if self.order == 1:
             return weighted
-        first, second = upper(self.columns.shape[1])
-        return np.asarray(weighted[:, first] * self.columns[:, second])
+        width, start = self.columns.shape[1], 0
+        found = np.empty((len(weighted), self.length))
+        for k in range(width):
+            place = slice(start, start + width - k)
+            np.multiply(weighted[:, k : k + 1], self.columns[:, k:], out=found[:, place])
+            start = place.stop
+        return found
 
     def sums(self) -> Floats:
         """Return the sums over rows: bins × length."""
@@ -111,7 +116,7 @@ class Term(NamedTuple):
         if self.order == 0:
             return np.array([self.weights.sum()])
         if self.order == 1:
-            return _cross(self.weights[:, None], self.columns)[0]
+            return np.asarray(_cross(self.weights[:, None], self.columns)[0])
         both = _cross(self.columns * self.weights[:, None], self.columns)
         return np.asarray(both[upper(len(both))])
 
