@@ -30,6 +30,7 @@ Run = Callable[..., tuple[int, str, str]]
         ),
         ("poisson", {"outcome": "prio", "columns": ["age", "C(paro)"], "penalty": 1.0}),
         ("auc", {"outcome": "arrest", "columns": ["age", "prio"]}),
+        ("logistic", {"outcome": "arrest", "columns": ["age", "prio"], "folds": 3}),
         ("cox", {"time": "week", "event": "arrest", "columns": ["fin", "age"], "ties": "breslow"}),
         ("cox", {"time": "week", "event": "arrest", "columns": ["age"], "strata": "paro"}),
     ],
@@ -43,6 +44,9 @@ def test_what_is_read_is_what_was_written(
     assert found.summary() == fit.summary()
     assert found.to_dict() == fit.to_dict()
     assert (found.predict(ROSSI) == fit.predict(ROSSI)).all()
+    if "folds" in options:
+        both = (one.predict(ROSSI, out_of_fold=True) for one in (fit, found))
+        assert (next(both) == next(both)).all()
     assert found.robust().summary() == fit.robust().summary()
     wider = ROSSI.assign(age=ROSSI["age"] * 2, prio=ROSSI["prio"] * 2)
     assert (found.predict(wider) == fit.predict(wider)).all()

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from fits import fit_rounded
 from lifelines.utils import concordance_index
-from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import brier_score_loss, r2_score, roc_auc_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import gosta
 from gosta import datasets
 from gosta.errors import InputError, NumericalError
 from gosta.models.definition import Model, make_model
@@ -39,14 +44,17 @@ def own_predictions(name: str, rows: Floats, folds: int) -> Floats:
     """Return predictions of rows by the fits without their folds."""
     place, found = fold_of(rows, folds), np.zeros(len(rows))
     model, _ = model_of(name, 0)
-    names = list(model.design.names)
     for fold in range(folds):
         fit = model.fit_rows(rows[place != fold])
-        shares = rows[place == fold, : len(names)]
-        low, high = model.design.low, model.design.high
-        data = datasets.load(dict(zip(names, (low + shares * (high - low)).T, strict=True)))
-        found[place == fold] = fit.predict(data)
+        found[place == fold] = fit.predict(data_of(model, rows[place == fold]))
     return found
+
+
+def data_of(model: Model, rows: Floats) -> datasets.Data:
+    """Return the columns of encoded rows in their units."""
+    low, high, names = model.design.low, model.design.high, model.design.names
+    columns = low + rows[:, : len(names)] * (high - low)
+    return datasets.load(dict(zip(names, columns.T, strict=True)))
 
 
 def test_folds_follow_from_rows_alone() -> None:
@@ -64,17 +72,20 @@ def test_risks_are_validated_on_rows_that_were_not_fitted() -> None:
     alone = model_of("logistic", 0)[0].fit_rows(rows)
     assert np.allclose(found.coefficients, alone.coefficients, rtol=1e-8)
     assert np.allclose(found.robust().standard_errors, alone.robust().standard_errors, rtol=1e-6)
-    assert "on rows that were not fitted (5 folds): auc 0.68" in found.summary()
-    assert found.to_dict()["validation"][0]["statistic"] == "auc"
+    assert "Validation in 5 folds, on rows that were not fitted" in found.summary()
+    assert found.to_dict()["validation"][0]["statistic"] == "auc:validated"
     risks, y = own_predictions("logistic", rows, 5), rows[:, -1]
+    own = 1 / (1 + np.exp(-found.linear_predictor(data_of(model, rows))))
     known = {one.statistic: one for one in found.validation}
     for name, value in {
-        "auc": roc_auc_score(y, risks),
-        "brier-score": brier_score_loss(y, risks),
+        "auc:validated": roc_auc_score(y, risks),
+        "auc:apparent": roc_auc_score(y, own),
+        "brier-score:validated": brier_score_loss(y, risks),
+        "brier-score:apparent": brier_score_loss(y, own),
     }.items():
         assert known[name].low[0] - 1e-9 <= value <= known[name].high[0] + 1e-9
         assert known[name].value[0] == pytest.approx(value, abs=0.003)
-    slope = known["calibration-slope"]
+    slope = known["calibration-slope:validated"]
     assert 0.7 < slope.value[0] < 1.0
     assert slope.interval is not None
     assert slope.interval[0] < 1 < slope.interval[1]
@@ -118,5 +129,43 @@ def test_errors() -> None:
     with pytest.raises(InputError, match=r"folds = 2.5 must be a whole number"):
         model_of("logistic", 2.5)  # type: ignore[arg-type]
     data = datasets.load({"a": [1.0, 2.0, 4.0], "y": [1.0, 2.0, 3.0]})
-    with pytest.raises(InputError, match=r"folds = 5: linear regression is not validated"):
-        make_model("linear", make_design(["a"], data=data), data, outcome="y", folds=5)
+    with pytest.raises(InputError, match=r"folds = 5: Poisson regression is not validated"):
+        make_model("poisson", make_design(["a"], data=data), data, outcome="y", folds=5)
+
+
+ROWS = load_breast_cancer()
+NAMES_OF_ROWS = [str(name) for name in ROWS.feature_names[:8]]
+
+
+def scaled(model: object) -> Pipeline:
+    return make_pipeline(StandardScaler(), model)
+
+
+@pytest.mark.parametrize("name", ["logistic", "linear"])
+def test_predictions_are_those_of_scikit_learn_in_the_same_folds(name: str) -> None:
+    x, folds = ROWS.data[:, :8], 5
+    y = ROWS.target if name == "logistic" else x[:, 0] + np.sin(np.arange(len(x)))
+    table = {**dict(zip(NAMES_OF_ROWS, x.T, strict=True)), "y": y}
+    fit = gosta.fit(table, name, outcome="y", penalty=2.0, folds=folds)
+    place = fold_of(fit.model.rows(datasets.load(table).select(label="y")).x, folds)
+    theirs = np.zeros(len(y))
+    for fold in range(folds):
+        if name == "logistic":
+            other = scaled(LogisticRegression(C=0.5, tol=1e-12, max_iter=10_000))
+        else:
+            other = scaled(Ridge(alpha=2.0))
+        other.fit(x[place != fold], y[place != fold])
+        held_out = x[place == fold]
+        theirs[place == fold] = (
+            other.predict_proba(held_out)[:, 1] if name == "logistic" else other.predict(held_out)
+        )
+    assert fit.predict(table, out_of_fold=True) == pytest.approx(theirs, abs=1e-6)
+    if name == "linear":
+        assert fit.validation[0].value[0] == pytest.approx(r2_score(y, theirs), abs=1e-9)
+        assert fit.validation[1].value[0] == pytest.approx(r2_score(y, fit.predict(table)))
+
+
+def test_only_models_with_folds_predict_out_of_them() -> None:
+    fit = gosta.fit("breast-cancer", columns=["mean radius"])
+    with pytest.raises(InputError, match="was not validated; fit it with folds"):
+        fit.predict("breast-cancer", out_of_fold=True)

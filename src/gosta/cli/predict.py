@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,11 @@ def predict(
     time: Annotated[
         float | None, "Of a Cox model: predict the probability of an event until this time."
     ] = None,
+    out_of_fold: Annotated[
+        bool,
+        "Predict rows that were fitted by the fit without their fold, of a model with folds: so "
+        "predictions can be validated on these rows.",
+    ] = False,
 ) -> None:
     """Write the rows of a file, with what a fitted model predicts for each in a further column.
 
@@ -37,7 +43,7 @@ def predict(
         raise InputError(
             f"name = {name!r}: {data} has a column of this name", remedy="choose another one"
         )
-    found = fitted.predict(rows.select(drop_missing=True), time)
+    found = fitted.predict(replace(rows, drop_missing=True, is_partial=True), time, out_of_fold)
     write_atomically(out, to_csv({**rows.columns, name: found}))
     missing = int((found != found).sum())
     print(f"{out}: {len(rows):,} rows" + f", {missing:,} without a prediction" * bool(missing))

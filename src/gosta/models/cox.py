@@ -207,11 +207,11 @@ class Cox(Model):
         starts = joined_starts(events, max(float(events.sum()) / bins, self.min_cell))
         return tuple(start - 0.5 for start in starts)
 
-    def validation_columns(
-        self, response: Floats, predictors: Floats, state: State
-    ) -> dict[str, Floats]:
-        scores = spread_evenly(predictors, state, self.scale(state))
-        return {"prediction": scores, "time": response[:, 0], "event": response[:, 1]}
+    def validation_score(self, predictors: Floats, state: State) -> Floats:
+        return spread_evenly(predictors, state, self.scale(state))
+
+    def validation_outcome(self, response: Floats) -> dict[str, Floats]:
+        return {"time": response[:, 0], "event": response[:, 1]}
 
     def step_terms(self, columns: Floats, response: Floats, state: State) -> list[Term]:
         """Count rows beyond the limit, and sum hazards with products of columns in each bin.

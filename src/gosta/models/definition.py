@@ -42,6 +42,7 @@ from gosta.models.fit import Fit
 from gosta.models.folds import MOST_FOLDS, fold_of
 from gosta.models.folds import features as validation_features
 from gosta.models.scale import Scale
+from gosta.models.showing import PREDICTIONS
 from gosta.runtime.arrays import Booleans, Floats, Integers, project
 from gosta.sketches.definition import Features
 from gosta.statistics.definition import Encoded
@@ -49,6 +50,7 @@ from gosta.views import numbers
 
 if TYPE_CHECKING:
     from gosta.sketches.layout import Layout
+    from gosta.sketches.results import StratumResult
 
 # Of a step, in standard errors: the step after it is of the order of its square.
 CONVERGED = 1e-5
@@ -344,6 +346,11 @@ class Model(ABC):
         """Return the linear predictors of rows."""
         return project(columns, self.share_coefficients(state)[None])[:, 0]
 
+    @property
+    def outcome_unit(self) -> tuple[float, float]:
+        """How linear predictors become those in units of the data: a factor and what is added."""
+        return 1.0, 0.0
+
     def validation_layout(self, state: State) -> Layout:
         """Return the sums of the round of validation."""
         return VALIDATION[self.name](self, state)
@@ -354,23 +361,33 @@ class Model(ABC):
         """
         return ()
 
-    def validation_columns(
-        self, response: Floats, predictors: Floats, state: State
-    ) -> dict[str, Floats]:
-        """Return what the sums of the round of validation take of rows."""
-        return {"prediction": self.mean(predictors), "outcome": response[:, 0]}
+    def validation_score(self, predictors: Floats, state: State) -> Floats:
+        """Return linear predictors as numbers from 0 to 1, of which a validation takes sums."""
+        return self.mean(predictors)
+
+    def validation_outcome(self, response: Floats) -> dict[str, Floats]:
+        """Return the columns that predictions are compared with."""
+        return {"outcome": response[:, 0]}
 
     def out_of_fold(self, rows: Floats, state: State) -> Floats:
         """Return the linear predictor of each row by the fit without its fold."""
+        without = np.array([self.share_coefficients(one) for one in state.others])
+        return self.predictors_of_folds(rows, without)
+
+    def predictors_of_folds(self, rows: Floats, coefficients: Floats) -> Floats:
+        """Return the linear predictor of each row by the coefficients of shares for its fold."""
         columns, _ = self._split(rows)
-        each = np.array([self.predictor(columns, other) for other in state.others])
-        return np.asarray(each[fold_of(rows, self.folds), np.arange(len(rows))])
+        each = project(columns, coefficients)
+        return np.asarray(each[np.arange(len(rows)), fold_of(rows, len(coefficients))])
 
     def _validation_features(self, rows: Floats, state: State) -> Features:
-        columns = self.validation_columns(
-            self._split(rows)[1], self.out_of_fold(rows, state), state
+        columns, response = self._split(rows)
+        predictors = self.out_of_fold(rows, state), self.predictor(columns, state)
+        scores = [self.validation_score(one, state) for one in predictors]
+        return validation_features(
+            self.validation_layout(state),
+            {**dict(zip(PREDICTIONS, scores, strict=True)), **self.validation_outcome(response)},
         )
-        return validation_features(self.validation_layout(state), columns)
 
     def _scaled_scores(self, columns: Floats, response: Floats, state: State) -> Floats:
         """Return the rows' own derivatives as shares of the most that they are expected to be."""
@@ -473,7 +490,7 @@ class Model(ABC):
             is_done=is_done,
             failure=failure,
         )
-        if not (self.folds and is_done) or failure:
+        if not (self.folds and is_done) or failure or self.name in VALIDATED_BY_MOMENTS:
             return found
         return replace(found, is_done=False, before=before[0], last_totals=tuple(parts[0].tolist()))
 
@@ -663,7 +680,7 @@ class Model(ABC):
             own = [np.array(last.last_totals)]
             fit = self.fit_of([before.before, alone], own, level, products)
             results = self.validation_layout(last).results(totals[-1], self.min_cell, level=level)
-            return replace(fit, validation=tuple(results))
+            return self._validated(fit, results, last)
         scale = self.scale(last)
         parts = self.parts(before, totals[-1])
         derivatives = self.derivatives(before, scale, parts)
@@ -674,7 +691,15 @@ class Model(ABC):
             products = self._score_products(before, parts[-1])
         factor = self.factor(full.hessian)
         moments = self.moments(last)
-        return self.fitted(Found(last, scale, moments, derivatives, factor, products, level))
+        fit = self.fitted(Found(last, scale, moments, derivatives, factor, products, level))
+        if not last.others:
+            return fit
+        return self._validated(fit, VALIDATED_BY_MOMENTS[self.name](self, last), last)
+
+    def _validated(self, fit: Fit, results: Sequence[StratumResult], state: State) -> Fit:
+        """Return a fit with its validation, and the coefficients without each fold."""
+        without = np.array([self.share_coefficients(one) for one in state.others])
+        return replace(fit, validation=tuple(results), without_fold=without)
 
     def _score_products(self, state: State, triangle: Floats) -> Floats:
         """Return the sums of products of the rows' own derivatives."""
@@ -747,6 +772,8 @@ AnyModel = TypeVar("AnyModel", bound=type[Model])
 MODELS: dict[str, type[Model]] = {}
 # For models that can be validated, what makes the sums of predictions: see `validation`.
 VALIDATION: dict[str, Callable[[Model, State], Layout]] = {}
+# For others, what follows from the moments of all folds.
+VALIDATED_BY_MOMENTS: dict[str, Callable[[Model, State], list[StratumResult]]] = {}
 
 
 def model(name: str, title: str, ratio: str = "") -> Callable[[AnyModel], AnyModel]:

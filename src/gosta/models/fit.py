@@ -80,8 +80,12 @@ class Fit:
     data: str = ""  # the name of the data
     # What the user had not said: see `gosta.statistics.assumptions`.
     assumed: Mapping[str, Any] = field(default_factory=dict)
-    # Statistics of predictions for rows that were not fitted, of a model with folds.
+    # Of a model with folds, statistics of predictions for rows that were not fitted ("validated"),
+    # and of those for all rows by this fit ("apparent").
     validation: tuple[StratumResult, ...] = ()
+    # Of a model with folds: coefficients of the fit without each, of columns as shares of their
+    # ranges, the constant first.
+    without_fold: Floats | None = None
     warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
     def robust(self) -> Fit:
@@ -183,13 +187,15 @@ class Fit:
             return project(columns - self.means, slopes[None])[:, 0]
         return np.asarray(self.coefficients[0] + project(columns, slopes[None])[:, 0])
 
-    def predict(self, data: object, time: float | None = None) -> Floats:
+    def predict(self, data: object, time: float | None = None, out_of_fold: bool = False) -> Floats:
         """Return for each row the probability of the positive class (logistic), the expected
         value (linear, Poisson), the hazard against that of mean columns (Cox), or the score (auc).
 
-        With `time`, of a Cox model, the probability of an event until then.
+        With `time`, of a Cox model, the probability of an event until then. With `out_of_fold`, of
+        a model with folds, rows that were fitted are predicted by the fit without their fold, as
+        its validation does; data have the outcome then, too.
         """
-        predictors = self.linear_predictor(data)
+        predictors = self._out_of_fold(data) if out_of_fold else self.linear_predictor(data)
         known = ~np.isnan(predictors)
         predictors[known] = self.model.mean(predictors[known])
         if time is None:
@@ -200,3 +206,15 @@ class Fit:
         (baseline,) = self.baselines
         reached = baseline.hazard[baseline.times <= time].sum()
         return np.asarray(1 - exp(-predictors * reached))
+
+    def _out_of_fold(self, data: object) -> Floats:
+        """Return the linear predictor of each row by the fit without its fold."""
+        if self.without_fold is None:
+            raise InputError(
+                f"out_of_fold: the {self.model.title} was not validated",
+                remedy="fit it with folds (--option folds=5)",
+            )
+        rows, (unit, offset) = self.model.rows(load(data)), self.model.outcome_unit
+        found = np.full(len(rows.kept), nan)
+        found[rows.kept] = self.model.predictors_of_folds(rows.x, self.without_fold)
+        return offset + unit * found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gosta.datasets.data import Data
+from gosta.models.showing import PREDICTIONS
 from gosta.runtime.arrays import Floats, Integers
 from gosta.sketches.definition import Features
 
@@ -37,7 +38,7 @@ def fold_of(rows: Floats, folds: int) -> Integers:
 
 def features(layout: Layout, columns: dict[str, Floats]) -> Features:
     """Return the features of rows with predictions and outcomes."""
-    if not len(columns["prediction"]):
+    if not len(columns[PREDICTIONS[0]]):
         shape = 0, layout.features_per_row
         return Features(np.zeros(shape, dtype=np.int64), np.zeros(shape))
     return layout.features(layout.encode(Data("predictions", columns, is_partial=True)))

@@ -133,7 +133,8 @@ class FitLayout:
             of_bins = f" in each of {term.bin_count:,} bins" if term.bin_count > 1 else ""
             parts.append(f"{SHOWN[term.order]}{of_bins} ({term.bin_count * term.length:,})")
         if self.state.before is not None:
-            return f"counts of predictions for rows that were not fitted ({self.size:,})"
+            what = "sums of predictions by the fits without each fold, and by that to all rows"
+            return f"{what} ({self.size:,})"
         over = f"over {self.state.moments[0]:,.0f} rows" if rounds else "over all rows"
         where = f"at the coefficients after round {rounds}" if rounds else "moments"
         without = f"; the same without each of {self.model.folds} folds"

@@ -62,11 +62,8 @@ class Ranking(Model):
     def mean(self, predictor: Floats) -> Floats:
         return predictor
 
-    def validation_columns(
-        self, response: Floats, predictors: Floats, state: State
-    ) -> dict[str, Floats]:
-        scores = spread_evenly(predictors, state, self.scale(state))
-        return {"prediction": scores, "outcome": response[:, 0]}
+    def validation_score(self, predictors: Floats, state: State) -> Floats:
+        return spread_evenly(predictors, state, self.scale(state))
 
     def moment_terms(self, columns: Floats, response: Floats) -> list[Term]:
         """Sum products of columns over the positive class."""

@@ -125,11 +125,6 @@ class Regression(Model):
             level=found.level,
         )
 
-    @property
-    def outcome_unit(self) -> tuple[float, float]:
-        """How linear predictors become those in units of the data: a factor and what is added."""
-        return 1.0, 0.0
-
     def residual_deviation(self, found: Found) -> float:
         """Return the standard deviation of residuals."""
         return math.nan
@@ -227,6 +222,8 @@ class Linear(Regression):
 
     The loss is half the sum of squared residuals, as shares of the outcome's range.
     """
+
+    validation: ClassVar[str] = "r-squared"
 
     low: float  # the range of the outcome
     high: float

@@ -15,6 +15,7 @@ from gosta.models.design import Design, make_design
 from gosta.models.fit import Baseline, Fit
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import read_json, write_json
+from gosta.sketches.results import StratumResult
 
 MOST_BYTES = 1 << 26
 HINT = "write one with gosta fit --out FILE, or gosta.models.save"
@@ -45,6 +46,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     n: int
     rounds: int
     robust_covariance: list[list[Number]] | None = None
+    without_fold: list[list[float]] | None = None
+    validation: tuple[StratumResult, ...] = ()
     events: int | None = None
     log_likelihood: Number = None
     null_log_likelihood: Number = None
@@ -59,9 +62,20 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     warnings: tuple[str, ...] = ()
 
 
-ARRAYS = ("coefficients", "means", "covariance", "robust_covariance")
+ARRAYS = ("coefficients", "means", "covariance", "robust_covariance", "without_fold")
 # Fields that a file has as they are.
-PLAIN = ("names", "n", "events", "rounds", "level", "robust_by", "errors", "data", "warnings")
+PLAIN = (
+    "names",
+    "n",
+    "events",
+    "rounds",
+    "level",
+    "robust_by",
+    "errors",
+    "data",
+    "validation",
+    "warnings",
+)
 NUMBERS = ("log_likelihood", "null_log_likelihood", "scale", "degrees")  # if they exist
 
 

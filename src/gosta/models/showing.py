@@ -26,6 +26,8 @@ DIGITS = 4  # of coefficients
 FOREST_WIDTH, FOREST_LINE = 5.6, 0.28  # inches
 CURVE_SIZE = (4.6, 4.0)  # inches
 LARGE = 1e4  # z from which on it has no decimals
+# Of rows in a validation: by the fit without their fold, and by that to all rows.
+PREDICTIONS = ("validated", "apparent")
 SHORT_AXIS = 200.0  # ratio of its ends, up to which there are more ticks than powers of 10
 
 
@@ -119,18 +121,35 @@ def notes(fit: Fit) -> list[str]:
     ]
     lines = [f"factors: {shorten(factors)}"] if factors else []
     lines += assumptions.text(fit.assumed)
-    if fit.validation:
-        found = "; ".join(map(_validated, fit.validation))
-        lines.append(f"on rows that were not fitted ({fit.model.folds} folds): {found}")
     return [*lines, *(f"warning: {warning}" for warning in fit.warnings)]
 
 
-def _validated(result: StratumResult) -> str:
-    """Return a statistic of predictions with its interval."""
-    if not result.has_value:
-        return f"{result.statistic} {numbers.NONE}"
-    ends = f" ({numbers.interval(*result.interval, DIGITS)})" if result.interval else ""
-    return f"{result.statistic} {numbers.number(result.value[0], DIGITS)}{ends}"
+def validation_table(fit: Fit) -> list[list[str]]:
+    """Return a line for each statistic of predictions, below one of headings; empty: none."""
+    if not fit.validation:
+        return []
+    interval = f"{numbers.percent(fit.level, 'g')} interval"
+    rows = [["", "value", interval, "apparent", "optimism"]]
+    known = {one.statistic: one for one in fit.validation}
+    for one in fit.validation:
+        name, _, kind = one.statistic.partition(":")
+        if kind == PREDICTIONS[0]:
+            rows.append([name, *_validated(one, known[f"{name}:{PREDICTIONS[1]}"])])
+    return rows
+
+
+def _folds(fit: Fit) -> str:
+    return f"Validation in {fit.model.folds} folds, on rows that were not fitted"
+
+
+def _validated(validated: StratumResult, apparent: StratumResult) -> list[str]:
+    """Return value and interval of a statistic, the apparent value, and how much better it is."""
+    if not (validated.has_value and apparent.has_value):
+        return [numbers.NONE] * 4
+    value, own = (one.value[0] for one in (validated, apparent))
+    ends = numbers.interval(*validated.interval, DIGITS) if validated.interval else numbers.NONE
+    shown = (numbers.number(one, DIGITS) for one in (value, own))
+    return [next(shown), ends, next(shown), numbers.number(own - value, 2)]
 
 
 def summary(fit: Fit) -> str:
@@ -141,6 +160,8 @@ def summary(fit: Fit) -> str:
     beside = [[*left, "   ", *right] for left, right in zip(rows[:half], rows[half:], strict=True)]
     known = terminal.columns(beside, right=[1, 4])
     lines = [terminal.printable(title(fit)), known, "", *_lines(coefficient_table(fit))]
+    validated = validation_table(fit)
+    lines += ["", f"  {_folds(fit)}", *_lines(validated)] if validated else []
     lines.append("")
     for note in notes(fit):
         text = f"  {terminal.printable(note)}"
@@ -168,7 +189,9 @@ def as_html(fit: Fit) -> str:
     """Return a fit as tables for notebooks."""
     about = html.table(facts(fit), caption=title(fit))
     rest = "".join(f"<p>{escape(note)}</p>\n" for note in notes(fit))
-    return about + html.table(coefficient_table(fit), heading=True) + rest
+    validated = validation_table(fit)
+    below = html.table(validated, heading=True, caption=_folds(fit)) if validated else ""
+    return about + html.table(coefficient_table(fit), heading=True) + below + rest
 
 
 def as_dict(fit: Fit) -> dict[str, Any]:

@@ -100,12 +100,12 @@ def test_a_validation_by_folds_takes_one_round_more() -> None:
     peer = net.sum_peers["node-1"]
     assert peer.report is not None
     names = [result.statistic for result in peer.report.results]
-    assert names[:3] == ["fit-logistic", "auc", "brier-score"]
+    assert names[:3] == ["fit-logistic", "auc:validated", "auc:apparent"]
     auc = peer.report.results[1]
     assert 0.5 < auc.value[0] < 0.8
     shown = [entry.shown for entry in peer.log if entry.event == "contribution"]
     assert shown[0].endswith("; the same without each of 4 folds")
-    assert "rows that were not fitted" in shown[-1]
+    assert shown[-1].startswith("sums of predictions by the fits without each fold")
     findings = verify_sums.check_release(net.sum_peers, dict.fromkeys(net.sum_peers, ""))
     assert {one.holds for one in findings} == {True}, findings
 
