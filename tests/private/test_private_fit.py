@@ -162,6 +162,10 @@ def test_auc_is_that_of_one_place() -> None:
         ),
         ({}, {"columns": ("age", "age:dose"), "levels": {}, "min_rows_per_column": 400}, "700 row"),
         ({}, {"columns": ()}, "columns is empty"),
+        ({}, {"ranges": {**RANGES, "age": (0,)}}, r"range of 'age' = \(0,\) must be two numbers"),
+        ({"dose": np.where(np.arange(N) == 50, np.nan, ROWS["dose"])}, {}, "site-1: column 'dose'"),
+        ({"sex": np.where(np.arange(N) == 50, "X", ROWS["sex"])}, {}, "none of those declared"),
+        ({"age": np.where(np.arange(N) == 50, "old", "60")}, {}, "where a number is needed"),
         ({}, {"classes": (0, 1), "ties": "efron"}, "logistic has no option 'ties'"),
         ({}, {"policy": Policy(statistics=("auc",))}, "suppressed by policy"),
         ({}, {"policy": Policy(min_rows_per_column=11)}, "10 rows for each column of the model"),
@@ -174,3 +178,28 @@ def test_what_cannot_be_fitted_is_told(
     given.setdefault("classes", (0, 1))
     with pytest.raises(GostaError, match=message):
         private_fit(parts({**ROWS, **changes}), "logistic", "died", seed=0, **given)
+
+
+def test_a_site_without_rows_or_a_column_is_named() -> None:
+    sites = parts()
+    given: dict[str, Any] = {"columns": "age", "ranges": {"age": (0, 120)}, "classes": (0, 1)}
+    assert private_fit(sites, "logistic", "died", **given).names == ("intercept", "age")
+    none = {name: values[:0] for name, values in sites[0].items()}
+    with pytest.raises(GostaError, match=r"^south: .* no rows"):
+        private_fit({"north": sites[0], "south": none}, "logistic", "died", **given)
+    with pytest.raises(GostaError, match=r"^south: unknown column of .* 'age'"):
+        private_fit({"north": sites[0], "south": {"died": [0, 1]}}, "logistic", "died", **given)
+
+
+def test_values_beyond_ranges_are_told() -> None:
+    found = fitted("linear", "cost", low=0, high=200)
+    assert all(one.startswith("site-") for one in found.warnings)
+    assert "'cost'" in found.warnings[0]
+    assert "beyond 0 to 200, counted as the nearest of these ends" in found.warnings[0]
+
+
+def test_a_range_that_is_much_too_wide_makes_no_column_of_0_and_1() -> None:
+    wide = {**RANGES, "age": (0, 1e6)}
+    found = fitted("logistic", "died", classes=(0, 1), ranges=wide, policy=Policy(min_cell=5))
+    exact = fitted("logistic", "died", classes=(0, 1))
+    assert found.coefficients == pytest.approx(exact.coefficients, abs=1e-5)

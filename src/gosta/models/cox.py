@@ -22,7 +22,16 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.measures.definition import numbers_of
 from gosta.models.arithmetic import dot, exp, log, symmetric, upper
-from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, Term, model
+from gosta.models.definition import (
+    PENALTY,
+    Derivatives,
+    Found,
+    Model,
+    State,
+    Term,
+    binary_columns,
+    model,
+)
 from gosta.models.fit import Baseline, Fit
 from gosta.models.regression import farther, predictor_limit, spread_evenly
 from gosta.models.scale import Scale
@@ -163,10 +172,9 @@ class Cox(Model):
     def _check_infinite(self, moments: list[Floats]) -> None:
         """Raise an error if a column of 0 and 1 has the same value in all rows with an event."""
         sums = symmetric(moments[0], len(moments[1]))
-        for place, name in enumerate(self.design.names, 1):
+        for place, name in binary_columns(sums, self.design.names):
             both = moments[1][place]
-            is_binary = abs(sums[place, place] - sums[0, place]) < 0.25
-            if is_binary and min(both, moments[1][0] - both) < 0.25:
+            if min(both, moments[1][0] - both) < 0.25:
                 raise NumericalError(
                     f"column {name} of the model has the same value in all rows with an event: "
                     "there is no best fit",

@@ -284,6 +284,9 @@ class Model(ABC):
 
     def rows(self, data: Data) -> Encoded:
         """Return the encoded rows of data that are complete: columns as shares, then response."""
+        for name in self.columns:
+            if name not in data.columns:
+                raise unknown(f"column of {data.name}", name, data.columns)
         logged, log = data.logged()
         with naming(self.title):
             x = self.encode(logged)
@@ -549,10 +552,9 @@ class Model(ABC):
                 f"{self.min_rows_per_column:g} for each",
                 remedy="use fewer columns (min_rows_per_column)",
             )
-        for place, name in enumerate(self.design.names, 1):
+        for place, name in binary_columns(sums, self.design.names):
             ones = sums[0, place]
-            is_binary = abs(sums[place, place] - ones) < rounding
-            if is_binary and min(ones, n - ones) < self.min_cell - rounding:
+            if min(ones, n - ones) < self.min_cell - rounding:
                 raise DataError(
                     f"column {name} of the model has fewer than {self.min_cell} rows with one of "
                     "its two values",
@@ -810,6 +812,18 @@ def make_model(name: str, design: Design, data: Data | None = None, **options: A
         if option not in options:
             raise InputError(f"{name} needs {option}")
     return made(design=design, **options)
+
+
+def binary_columns(sums: Floats, names: Sequence[str]) -> list[tuple[int, str]]:
+    """Return places and names of columns of 0 and 1, for sums of products of columns, the first
+    being 1.
+
+    A column of small shares of its range has about the same sum as sum of squares, too.
+    """
+    n, ones, squares = sums[0, 0], sums[0], np.diagonal(sums)
+    has_both = np.minimum(ones, n - ones) > 0.5
+    places = np.flatnonzero(has_both & (np.abs(squares - ones) < 0.25)).tolist()
+    return [(place, names[place - 1]) for place in places]
 
 
 def _cross(a: Floats, b: Floats) -> Floats:

@@ -177,6 +177,12 @@ class Design:
         return {name: (one.low, one.high) for name, one in known if not one.levels}
 
     @property
+    def declared_ranges(self) -> dict[str, tuple[float, float]]:
+        """The ranges that do not follow from the rows."""
+        known = self._by_column.items()
+        return {name: (one.low, one.high) for name, one in known if one.is_declared}
+
+    @property
     def levels(self) -> dict[str, tuple[Any, ...]]:
         """The levels of each factor, the reference first."""
         return {name: one.levels for name, one in self._by_column.items() if one.levels}
@@ -444,7 +450,13 @@ class _Known:
 
     def _range(self, name: str) -> tuple[float, float]:
         if name in self.ranges:
-            low, high = map(float, self.ranges[name])
+            try:
+                low, high = map(float, self.ranges[name])
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"range of {name!r} = {self.ranges[name]!r} must be two numbers",
+                    remedy="such as (0, 100)",
+                ) from None
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
                 raise InputError(
                     f"range of {name!r} = {low:g}:{high:g}: the first must be less than the second"

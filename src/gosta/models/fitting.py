@@ -153,8 +153,24 @@ def fit_model(model: Model, data: Data, *, level: float = 0.95, robust: bool = F
         found,
         data=data.name,
         assumed={**rows.assumed, **left_out},
-        warnings=(*doubts, *_few_rows(found), *found.warnings),
+        warnings=(*doubts, *beyond_ranges(model, data), *_few_rows(found), *found.warnings),
     )
+
+
+def beyond_ranges(model: Model, data: Data) -> tuple[str, ...]:
+    """Return what to say of columns with values beyond their declared ranges."""
+    ranges = model.design.declared_ranges
+    for name in model.response_columns[:1]:
+        if (high := getattr(model, "high", None)) is not None:
+            ranges[name] = getattr(model, "low", 0.0), high
+    found = []
+    for name, (low, high) in ranges.items():
+        values = data.to_floats([name])
+        count = int(np.count_nonzero((values < low) | (values > high)))
+        if count:
+            text = f"{numbers.count(count, 'value')} beyond {low:g} to {high:g}"
+            found.append(f"column {name!r} has {text}, counted as the nearest of these ends")
+    return tuple(found)
 
 
 def _few_rows(found: Fit) -> tuple[str, ...]:

@@ -12,7 +12,16 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.models.arithmetic import dot, exp, expit, log, product, softplus, solve, symmetric
-from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, Term, model
+from gosta.models.definition import (
+    PENALTY,
+    Derivatives,
+    Found,
+    Model,
+    State,
+    Term,
+    binary_columns,
+    model,
+)
 from gosta.models.fit import Fit
 from gosta.models.scale import Scale
 from gosta.runtime.arrays import Floats
@@ -162,11 +171,10 @@ class Logistic(Regression):
         """Raise an error if a column of 0 and 1 determines the class of rows with one value."""
         sums = symmetric(moments[0], len(moments[1]))
         n, positive = sums[0, 0], moments[1][0]
-        for place, name in enumerate(self.design.names, 1):
+        for place, name in binary_columns(sums, self.design.names):
             ones, both = sums[0, place], moments[1][place]
-            is_binary = abs(sums[place, place] - ones) < 0.25
             least = min(both, ones - both, positive - both, n - positive - ones + both)
-            if is_binary and least < 0.25:
+            if least < 0.25:
                 raise NumericalError(
                     f"column {name} of the model has the same value in all rows of a class, or all "
                     "rows with one of its values are in one class: there is no best fit",

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from gosta import datasets
+from gosta.errors import naming
 from gosta.models import Fit, make_design, make_model
 from gosta.models.design import parse_formula
+from gosta.models.fitting import beyond_ranges
 from gosta.models.layout import LEVEL, FitLayout, check_size
 from gosta.private.policy import Policy
 from gosta.private.releases import ANYTHING, masked_rounds, named_sites, participants_by
@@ -23,7 +25,7 @@ def fit(
     model: str,
     outcome: str | None = None,
     *,
-    columns: Sequence[str] = (),
+    columns: str | Sequence[str] = (),
     formula: str | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
@@ -72,7 +74,7 @@ def fit(
     >>> found.n, found.names, found.coefficients.round(3).tolist()
     (11, ('intercept', 'age'), [-4.171, 0.055])
     """
-    terms = tuple(columns)
+    terms = (columns,) if isinstance(columns, str) else tuple(columns)
     if formula is not None:
         parsed = parse_formula(formula)
         terms, outcome = parsed.terms, outcome or parsed.outcome
@@ -81,14 +83,17 @@ def fit(
     made = make_model(model, design, **{k: v for k, v in given.items() if v is not None})
     first = FitLayout.first(made)
     check_size(first)
-    rows = {}
+    rows, warnings = {}, list[str]()
     for name, site in named_sites(sites).items():
-        data = replace(datasets.load(site), drop_missing=drop_missing, is_partial=True)
-        rows[name] = first.encode(data)
+        with naming(name):
+            data = replace(datasets.load(site), drop_missing=drop_missing, is_partial=True)
+            rows[name] = first.encode(data)
+            warnings += [f"{name}: {one}" for one in beyond_ranges(made, data)]
     chosen, settings = policy or ANYTHING, PrivateSettings()
     names = participants_by(chosen, first, rows, settings)
     random = os.urandom if seed is None else np.random.default_rng(seed).bytes
     parts = {name: rows[name] for name in names}
     last, totals = masked_rounds(first, parts, settings, random, chosen.min_cell)[-1]
     assert isinstance(last, FitLayout)
-    return last.fit(totals, level, chosen.min_cell)
+    found = last.fit(totals, level, chosen.min_cell)
+    return replace(found, warnings=(*warnings, *found.warnings))
