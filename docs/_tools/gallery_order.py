@@ -10,6 +10,7 @@ ORDER = (
     "what_faults_cost",
     "intervals_at_nodes",
     "several_statistics",
+    "learning_a_ranking",
     "your_own_statistic",
     "your_own_protocol",
     "private_sums_or_rows",

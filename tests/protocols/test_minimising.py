@@ -91,7 +91,7 @@ def test_tracked_gradients_are_those_of_all_nodes() -> None:
 
 
 def test_nodes_find_the_minimum_and_agree() -> None:
-    setting = setting_of("gradient-tracking", "pairwise-squared", pace=1.0, penalty=0.01)
+    setting = setting_of("gradient-tracking", "pairwise-squared", pace=4.0, penalty=0.01)
     engine = compiled.make(setting, 0)
     batch = engine.start([0])
     advance(engine, batch, edges_of(setting, 200_000))
@@ -99,21 +99,36 @@ def test_nodes_find_the_minimum_and_agree() -> None:
     np.testing.assert_allclose(points, np.broadcast_to(minimum, points.shape), atol=1e-6)
 
 
-@pytest.mark.parametrize("homophily", [None, 1.0], ids=["random", "sorted"])
-def test_gradient_tracking_needs_a_tenth_of_the_exchanges(homophily: float | None) -> None:
-    """To 1 % above the minimum, where dual averaging has the best of several step sizes."""
+def test_gradient_tracking_is_within_one_per_cent_long_before_dual_averaging() -> None:
+    """With the best of several step sizes (benchmarks/objectives.py has more)."""
     data = gosta.datasets.load("breast-cancer", n=80)
-    where: Any = {"graph": "watts-strogatz", "homophily": homophily, "runs": 1}
-    where |= {"by": None if homophily is None else "mean radius"}
-    tracking = gosta.simulate(data, "pairwise-logistic", iterations=80 * 200, **where)
+    where: Any = {"graph": "watts-strogatz", "runs": 1, "checkpoints": 2}
+    tracking = gosta.simulate(data, "pairwise-logistic", iterations=80 * 90, **where)
     assert tracking.setting.protocol.label == "carried-means (gradient-tracking)"
     assert float(tracking.error()["mean"][-1]) < 0.01
     for pace in (0.3, 1.0, 3.0):
         plain = gosta.simulate(
-            data, "pairwise-logistic", protocol="dual-averaging", iterations=80 * 2000, pace=pace,
+            data, "pairwise-logistic", protocol="dual-averaging", iterations=80 * 450, pace=pace,
             **where,
         )  # fmt: skip
         assert float(plain.error()["mean"][-1]) > 0.01
+
+
+def test_dual_averaging_is_below_its_bound() -> None:
+    data = gosta.datasets.load("two-gaussians", n=20)
+    for graph in ("complete", "cycle"):
+        trace = gosta.simulate(
+            data, "pairwise-logistic", protocol="dual-averaging-sync", graph=graph, runs=2,
+            iterations=2000, checkpoints=4, pace=0.1,
+        )  # fmt: skip
+        above = trace.estimates.values.max(axis=(0, 2)) - float(trace.target)
+        for iterations, most in zip(trace.iterations.tolist(), above, strict=True):
+            terms = gosta.theory.dual_averaging_bound(
+                data, "pairwise-logistic", graph, iterations, pace=0.1
+            )
+            assert 0 < most < sum(terms)
+    with pytest.raises(gosta.InputError, match="no bound"):
+        gosta.theory.dual_averaging_bound(data, "pairwise-squared", "cycle", 10)
 
 
 def test_rows_go_over_each_edge_once() -> None:

@@ -561,9 +561,9 @@ class ObjectiveEstimand(Estimand):
 
     @property
     def pace(self) -> float:
-        """Factor of the steps of protocols, for the curvature of the loss."""
+        """Factor of the steps of protocols: the option by a usual curvature of the loss."""
         factor = require_positive("pace", self.final_options["pace"])
-        return factor / self.objective.loss.curvature
+        return factor / (self.objective.loss.curvature * self.objective.pairs.size)
 
     @property
     def mean_count(self) -> int:

@@ -15,7 +15,7 @@ from gosta.protocols.protocol import Protocol
 
 # Distance that a mean gradient moves a point after one exchange, in inverse curvatures of a pair:
 # the best of several powers of ten for the data of benchmarks/objectives.py.
-STEP = 75.0
+STEP = 20.0
 
 
 class State(NamedTuple):

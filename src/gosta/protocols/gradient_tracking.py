@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from gosta.protocols.protocol import Protocol
 
-# Of the distance that a gradient moves a point, in inverse curvatures of a pair; 4 diverges.
-STEP = 1.0
+# Distance that a gradient moves a point, in inverse curvatures of a pair; with 1, losses whose
+# curvature does not fall diverge.
+STEP = 0.5
 # Exchanges of a node after which steps become shorter, so that points at distant nodes can agree.
-STEADY_EXCHANGES = 100.0
+STEADY_EXCHANGES = 50.0
 
 
 class State(NamedTuple):

@@ -41,7 +41,7 @@ class Loss(NamedTuple):
     slope: Callable[[float], float]  # of one number
     # Slopes and second derivatives of arrays; of a corner, of a parabola of some width there.
     derivatives: Callable[[Floats, float], tuple[Floats, Floats]]
-    curvature: float  # the largest second derivative; 1 with a corner, where there is none
+    curvature: float  # that steps are divided by: the larger, the shorter
     has_corner: bool = False
 
 
@@ -88,12 +88,12 @@ def _logistic_total(margins: Floats) -> Floats:
 
 
 LOSSES = {
-    "logistic": Loss(_logistic_total, logistic_slope, _logistic_derivatives, 0.25),
+    "logistic": Loss(_logistic_total, logistic_slope, _logistic_derivatives, 0.125),
     "hinge": Loss(
-        lambda m: np.maximum(0.0, 1.0 - m).sum(axis=0), hinge_slope, _hinge_derivatives, 1.0, True
+        lambda m: np.maximum(0.0, 1.0 - m).sum(axis=0), hinge_slope, _hinge_derivatives, 0.25, True
     ),
     "squared": Loss(
-        lambda m: ((1.0 - m) ** 2).sum(axis=0) / 2, squared_slope, _squared_derivatives, 1.0
+        lambda m: ((1.0 - m) ** 2).sum(axis=0) / 2, squared_slope, _squared_derivatives, 4.0
     ),
 }
 
@@ -139,6 +139,7 @@ class PairFeatures(NamedTuple):
     feature: Callable[[Observation, Observation, int], float]
     of_rows: Callable[[Floats, Floats], Floats]  # all of several pairs: pairs × parameters
     count: Callable[[int], int]  # of parameters, of so many columns
+    size: float  # usual sum of squares
     summary: str  # what is learned
 
 
@@ -147,12 +148,14 @@ FEATURES = {
         order_feature,
         _order_features,
         lambda columns: columns,
+        0.5,
         "a score that ranks rows of a higher class higher (the AUC, with two classes)",
     ),
     "metric": PairFeatures(
         metric_feature,
         _metric_features,
         lambda columns: 1 + columns * (columns + 1) // 2,
+        2.0,
         "a Mahalanobis distance below a threshold for rows of one class only",
     ),
 }

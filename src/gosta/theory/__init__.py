@@ -6,6 +6,8 @@ named; expectations and bounds are those of the paper's protocols and require a 
 
 from gosta.theory.bottleneck import Bottleneck as Bottleneck
 from gosta.theory.bottleneck import bottleneck as bottleneck
+from gosta.theory.dual_averaging import DualAveragingBound as DualAveragingBound
+from gosta.theory.dual_averaging import dual_averaging_bound as dual_averaging_bound
 from gosta.theory.expectations import PhantomNetwork as PhantomNetwork
 from gosta.theory.expectations import bound as bound
 from gosta.theory.expectations import expectation as expectation
