@@ -141,7 +141,9 @@ def main() -> None:
     common.print_machine("numba")
     n, limit = (24, 40) if smoke else (100, 8000)
     cancer = gosta.datasets.load("breast-cancer", n=n)
-    table = [("", "one place", "dual averaging", "gradient tracking", "ratio", "of numbers sent")]
+    table: list[tuple[str, ...]] = [
+        ("", "one place", "dual averaging", "gradient tracking", "ratio", "of numbers sent")
+    ]
     cases = [(graph, by) for graph in GRAPHS[: 1 if smoke else None] for by in PLACES]
     table += [line(cancer, "pairwise-logistic", graph, by, limit) for graph, by in cases]
     table.append(line(mixture(n), "metric-logistic", "watts-strogatz", None, limit))
