@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from fits import fit_rounded
 from lifelines.utils import concordance_index
@@ -169,3 +170,69 @@ def test_only_models_with_folds_predict_out_of_them() -> None:
     fit = gosta.fit("breast-cancer", columns=["mean radius"])
     with pytest.raises(InputError, match="was not validated; fit it with folds"):
         fit.predict("breast-cancer", out_of_fold=True)
+
+
+def sites() -> pd.DataFrame:
+    rng, n = np.random.default_rng(3), 600
+    table = pd.DataFrame(rng.normal(size=(n, 3)), columns=NAMES)
+    predictor = table["a"] - 0.5 * table["b"]
+    table["died"] = (rng.random(n) < 1 / (1 + np.exp(-predictor))) * 1
+    table["cost"] = predictor + rng.normal(size=n)
+    life, end = rng.exponential(np.exp(-predictor)), rng.exponential(2.0, n)
+    table["days"], table["seen"] = np.minimum(life, end), (life <= end) * 1
+    return table.assign(hospital=np.array(["north", "south", "west", "west"])[np.arange(n) % 4])
+
+
+def test_each_site_is_predicted_by_the_others() -> None:
+    table = sites()
+    terms: dict[str, Any] = {"columns": NAMES, "leave_out_site": "hospital"}
+    fit = gosta.fit(table, outcome="died", **terms)
+    known = {one.statistic: one for one in fit.left_out}
+    for group in known["auc"].groups:
+        is_own = table["hospital"] == group.group
+        other = gosta.fit(table[~is_own], outcome="died", columns=NAMES)
+        risks = table[is_own].assign(risk=other.predict(table[is_own]))
+        for name in ("auc", "brier-score", "calibration-slope"):
+            alone = gosta.exact(risks, name, score="risk", label="died", interval=0.95)
+            found = next(one for one in known[name].groups if one.group == group.group)
+            assert found[:4] == pytest.approx(alone[:4], rel=1e-9)
+    compared = known["auc"].heterogeneity
+    assert compared is not None
+    assert compared.groups == 3
+    assert known["auc"].value == compared.mean
+    assert "auc, mean" in fit.summary()
+    assert "Each hospital predicted by the fit to the others" in fit._repr_html_()
+    assert fit.to_dict()["left_out"][0]["by"] == "hospital"
+    survival = gosta.fit(table, "cox", time="days", event="seen", **terms).left_out[0]
+    own = table[table["hospital"] == "north"]
+    other = gosta.fit(
+        table[table["hospital"] != "north"], "cox", time="days", event="seen", columns=NAMES
+    )
+    value = concordance_index(own["days"], -other.predict(own), own["seen"])
+    assert survival.groups[0].value == pytest.approx(value, abs=1e-12)
+    cost = gosta.fit(table, "linear", outcome="cost", **terms).left_out[0]
+    other = gosta.fit(table[table["hospital"] != "north"], "linear", outcome="cost", columns=NAMES)
+    assert cost.groups[0].value == pytest.approx(r2_score(own["cost"], other.predict(own)))
+
+
+def test_a_site_of_one_class_and_one_that_the_others_cannot_predict() -> None:
+    table = sites()
+    table.loc[table["hospital"] == "north", "died"] = 0
+    found = gosta.fit(table, outcome="died", columns=NAMES, leave_out_site="hospital").left_out
+    assert found[0].groups[0].value is None
+    assert found[0].groups[0].reason
+    assert found[0].heterogeneity is not None
+    table["only"] = np.where(table["hospital"] == "west", np.arange(len(table)), 0)
+    fit = gosta.fit(table, outcome="died", columns=["a", "only"], leave_out_site="hospital")
+    assert "all rows have the same value" in fit.left_out[0].groups[2].reason
+
+
+def test_what_cannot_be_left_out_is_told() -> None:
+    table = sites()
+    given: dict[str, Any] = {"columns": ["a"], "leave_out_site": "hospital"}
+    with pytest.raises(InputError, match="'hospital' has one value only; name a column of sites"):
+        gosta.fit(table[table["hospital"] == "west"], outcome="died", **given)
+    with pytest.raises(InputError, match="'hospital': Poisson regression is not validated"):
+        gosta.fit(table, "poisson", outcome="died", **given)
+    with pytest.raises(InputError, match="less those without one are this site's own"):
+        gosta.private.fit([table, table, table], "logistic", "died", **given)

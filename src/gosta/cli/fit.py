@@ -74,6 +74,10 @@ def fit(
     by_site: Annotated[
         str | None, "Column of sites: robust standard errors, as rows of one depend on each other."
     ] = None,
+    leave_out_site: Annotated[
+        str | None,
+        "Column of sites: validate predictions for each one's rows by the fit to the others.",
+    ] = None,
     level: Annotated[str, "Confidence level of intervals."] = "95%",
     drop_missing: options.DropMissing = False,
     private: Annotated[
@@ -93,6 +97,7 @@ def fit(
     """Fit a regression model: logistic, linear, Poisson, Cox, or one that ranks (auc)."""
     from gosta.models import save
     from gosta.models.fitting import fit as fitted
+    from gosta.models.leave_out import no_leaving_out
     from gosta.views import plots
 
     options.check_picture("plot", plot)
@@ -106,12 +111,15 @@ def fit(
             model,
             robust=robust,
             by_site=by_site,
+            leave_out_site=leave_out_site,
             level=confidence,
             drop_missing=drop_missing,
             **chosen.settings(table),
             **options.statistic_options(option),
         )
     else:
+        if leave_out_site is not None:
+            raise no_leaving_out(leave_out_site)
         others = (data, option, by_site, drop_missing or None)
         if chosen != Columns() or reading != options.Reading() or set(others) != {None}:
             raise InputError(

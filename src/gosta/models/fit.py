@@ -21,6 +21,7 @@ from gosta.views import plots
 if TYPE_CHECKING:
     from gosta.models.definition import Model
     from gosta.sketches.results import StratumResult
+    from gosta.statistics.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,9 @@ class Fit:
     # Of a model with folds: coefficients of the fit without each, of columns as shares of their
     # ranges, the constant first.
     without_fold: Floats | None = None
+    # Statistics of predictions for the rows of each site by the fit to the others: sites are their
+    # groups, and their values means of sites.
+    left_out: tuple[Estimate, ...] = ()
     warnings: tuple[str, ...] = ()  # what to have a look at, one sentence each
 
     def robust(self) -> Fit:

@@ -15,6 +15,7 @@ from gosta.errors import InputError, shorten
 from gosta.models.definition import Model, find_model, make_model
 from gosta.models.design import Formula, make_design, parse_formula
 from gosta.models.fit import Fit
+from gosta.models.leave_out import leave_out_sites
 from gosta.statistics import assumptions
 from gosta.views import numbers
 
@@ -40,6 +41,7 @@ def fit(
     levels: Mapping[str, Sequence[Any]] | None = None,
     robust: bool = False,
     by_site: object = None,
+    leave_out_site: object = None,
     level: float = 0.95,
     drop_missing: bool = False,
     **options: Any,
@@ -81,6 +83,9 @@ def fit(
     by_site
         A column such as "hospital": robust standard errors that allow rows of one value to depend
         on each other.
+    leave_out_site
+        A column such as "hospital": the rows of each site are predicted by the fit to those of the
+        others, and these predictions validated; see `Fit.left_out`.
     level
         Confidence level of intervals.
     drop_missing
@@ -104,6 +109,10 @@ def fit(
     """
     chosen = find_model(model)
     table = datasets.load(data).select(drop_missing=drop_missing, time=time, event=event)
+    sites = None
+    if leave_out_site is not None:
+        table = table.with_sites(leave_out_site, exclude=True)
+        sites, table = table.by, replace(table, by=None)
     if by_site is not None:
         table = table.with_sites(by_site, exclude=True)
     strata_names = strata.split(",") if isinstance(strata, str) else list(strata or ())
@@ -125,7 +134,10 @@ def fit(
     _check_apart(made)
     if parsed.terms:
         table = replace(table, has_selected_columns=True)
-    return fit_model(made, table, level=level, robust=robust)
+    found = fit_model(made, table, level=level, robust=robust)
+    if sites is None:
+        return found
+    return replace(found, left_out=leave_out_sites(made, replace(table, by=sites), level))
 
 
 def fit_model(model: Model, data: Data, *, level: float = 0.95, robust: bool = False) -> Fit:

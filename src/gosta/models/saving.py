@@ -16,6 +16,7 @@ from gosta.models.fit import Baseline, Fit
 from gosta.runtime.arrays import Floats
 from gosta.runtime.files import read_json, write_json
 from gosta.sketches.results import StratumResult
+from gosta.statistics.estimate import Estimate
 
 MOST_BYTES = 1 << 26
 HINT = "write one with gosta fit --out FILE, or gosta.models.save"
@@ -59,6 +60,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     errors: str = ""
     data: str = ""
     assumed: dict[str, Any] = {}
+    left_out: list[dict[str, Any]] = []
     warnings: tuple[str, ...] = ()
 
 
@@ -117,6 +119,7 @@ def save(fit: Fit, path: str | Path) -> None:
         _plain(_options(fit.model)),
         baselines=baselines,
         assumed=_plain(fit.assumed),
+        left_out=[one.to_dict() for one in fit.left_out],
         **found,
     )
     write_json(Path(path), content)
@@ -182,6 +185,7 @@ def _fit_of(found: _File) -> Fit:
             for one in found.baselines
         ),
         assumed=found.assumed,
+        left_out=tuple(map(Estimate.from_dict, found.left_out)),
         **parts,
     )
 

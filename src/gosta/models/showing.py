@@ -138,6 +138,28 @@ def validation_table(fit: Fit) -> list[list[str]]:
     return rows
 
 
+def left_out_table(fit: Fit) -> list[list[str]]:
+    """Return a line for each statistic of each site, and of their mean; empty: none."""
+    if not fit.left_out:
+        return []
+    rows = [["", "rows", "value", f"{numbers.percent(fit.level, 'g')} interval"]]
+    for one in fit.left_out:
+        for group in (*one.groups, one):
+            name = "mean" if group.group is None else group.group
+            ends = numbers.interval(group.low, group.high, DIGITS)
+            value = numbers.NONE if group.value is None else numbers.number(group.value, DIGITS)
+            rows.append([f"{one.statistic}, {name}", numbers.count(group.n), value, ends])
+    return rows
+
+
+def _validations(fit: Fit) -> list[tuple[str, list[list[str]]]]:
+    """Return titles and tables of validations."""
+    sites = [one.by for one in fit.left_out][:1]
+    title = f"Each {sites[0]} predicted by the fit to the others" if sites else ""
+    tables = [(_folds(fit), validation_table(fit)), (title, left_out_table(fit))]
+    return [(name, table) for name, table in tables if table]
+
+
 def _folds(fit: Fit) -> str:
     return f"Validation in {fit.model.folds} folds, on rows that were not fitted"
 
@@ -160,8 +182,8 @@ def summary(fit: Fit) -> str:
     beside = [[*left, "   ", *right] for left, right in zip(rows[:half], rows[half:], strict=True)]
     known = terminal.columns(beside, right=[1, 4])
     lines = [terminal.printable(title(fit)), known, "", *_lines(coefficient_table(fit))]
-    validated = validation_table(fit)
-    lines += ["", f"  {_folds(fit)}", *_lines(validated)] if validated else []
+    for name, table in _validations(fit):
+        lines += ["", f"  {terminal.printable(name)}", *_lines(table)]
     lines.append("")
     for note in notes(fit):
         text = f"  {terminal.printable(note)}"
@@ -189,8 +211,8 @@ def as_html(fit: Fit) -> str:
     """Return a fit as tables for notebooks."""
     about = html.table(facts(fit), caption=title(fit))
     rest = "".join(f"<p>{escape(note)}</p>\n" for note in notes(fit))
-    validated = validation_table(fit)
-    below = html.table(validated, heading=True, caption=_folds(fit)) if validated else ""
+    tables = (html.table(rows, heading=True, caption=name) for name, rows in _validations(fit))
+    below = "".join(tables)
     return about + html.table(coefficient_table(fit), heading=True) + below + rest
 
 
@@ -247,6 +269,7 @@ def as_dict(fit: Fit) -> dict[str, Any]:
             }
             for one in fit.validation
         ],
+        "left_out": [one.to_dict() for one in fit.left_out],
         "baselines": baselines,
         "terms": list(design.terms),
         "ranges": {name: list(ends) for name, ends in design.ranges.items()},

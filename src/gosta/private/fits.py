@@ -15,6 +15,7 @@ from gosta.models import Fit, make_design, make_model
 from gosta.models.design import parse_formula
 from gosta.models.fitting import beyond_ranges
 from gosta.models.layout import LEVEL, FitLayout, check_size
+from gosta.models.leave_out import no_leaving_out
 from gosta.private.policy import Policy
 from gosta.private.releases import ANYTHING, masked_rounds, named_sites, participants_by
 from gosta.private.settings import PrivateSettings
@@ -74,6 +75,8 @@ def fit(
     >>> found.n, found.names, found.coefficients.round(3).tolist()
     (11, ('intercept', 'age'), [-4.171, 0.055])
     """
+    if "leave_out_site" in options:
+        raise no_leaving_out(options["leave_out_site"])
     terms = (columns,) if isinstance(columns, str) else tuple(columns)
     if formula is not None:
         parsed = parse_formula(formula)
