@@ -1,5 +1,5 @@
-"""Regression models: fitted by real nodes over mutual TLS, against other libraries' coefficients,
-and in one place, against these libraries' time.
+"""Regression models: fitted by real nodes over mutual TLS, against other libraries' coefficients;
+in one place, against these libraries' time; and what members can compute of rows from the totals.
 
 Each data set is split over three processes of nodes with a file each, of 8 %, 27 % and 65 % of the
 rows; the first one has one class only, or no events.
@@ -24,6 +24,7 @@ import ports
 import statsmodels.api as sm
 from fit_cases import CASES, Case
 from processes import Processes
+from row_attacks import Shares, attack_cox, attack_logistic
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import gosta
@@ -144,6 +145,23 @@ def time_in_one_place(n: int, columns: int) -> None:
         common.print_ratio(title, *common.best_side_by_side(ours, other), None)
 
 
+def attack(draws: int) -> None:
+    """Print how many rows a member computes from the totals of all rounds."""
+
+    def show(title: str, found: list[Shares]) -> None:
+        computed, chance = np.mean(found, axis=0)
+        print(f"| {title} | {computed:.0%} | {chance:.0%} |", flush=True)
+
+    seeds = range(draws)
+    print("\n| age in years, sex, outcome | rows computed | by chance |\n| --- | --- | --- |")
+    for n in (12, 20, 40, 80):
+        found = [attack_logistic(n, np.random.default_rng(seed)) for seed in seeds]
+        show(f"logistic, {n} rows, {n // 2} for each column", found)
+    for least in (1, 5, 10, 20, 40):
+        found = [attack_cox(400, least, np.random.default_rng(seed)) for seed in seeds]
+        show(f"cox, 400 rows, 40 weeks, {least} events in a bin or more", found)
+
+
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--min-cell", type=int, default=1, help="of all sites' policies")
@@ -151,6 +169,7 @@ def main() -> None:
     common.print_machine("scikit-learn", "statsmodels", "lifelines")
     cases = [case for case in CASES if not arguments.smoke or case.name in SMOKE]
     time_in_one_place(*((2_000, 3) if arguments.smoke else (100_000, 20)))
+    attack(2 if arguments.smoke else 20)
     check_nodes(cases, arguments.min_cell)
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from fault_schedules import GRAPHS
 from private_schedules import STRICT
+from spies import SPY, Words
 from sum_network import OPEN_POLICY, SumNetwork
 
 from gosta.models import make_design, make_model
 from gosta.models.layout import FitLayout
 from gosta.net.audit import verify_sums
 from gosta.net.protocol.statements import Slot
-from gosta.net.protocol.sum_epoch import Total
+from gosta.net.protocol.sum_epoch import Round, Total
 from gosta.private.policy import Policy
 from gosta.private.settings import FitSettings, PrivateSettings
+from gosta.private.snapshots import RowSnapshot
 
 RNG = np.random.default_rng(32)
 RANGES = {"age": (0.0, 120.0), "dose": (-5.0, 5.0)}
@@ -216,3 +219,85 @@ def test_totals_of_wrong_masks_are_no_totals() -> None:
 def net_layout() -> FitLayout:
     made = make_model("logistic", make_design(COLUMNS[:2], ranges=RANGES), **OPTIONS)
     return FitLayout.first(made)
+
+
+def change_round(net: SumNetwork, number: int, change: Callable[[Words, Round], None]) -> None:
+    """Let a member contribute something else in one round of the first epoch."""
+    peer = net.sum_peers[SPY]
+    honest = peer._part
+
+    def part(current: Round, rows: RowSnapshot) -> bytes:
+        if (peer.epoch, current.number) == (1, number) and number not in peer.current._parts:
+            honest(current, rows)
+            made = peer.current._parts[number].copy()
+            change(made, current)
+            peer.current._parts[number] = made
+        return honest(current, rows)
+
+    peer._part = part  # type: ignore
+
+
+def add_a_million_rows(vector: Words, current: Round) -> None:
+    vector[: current.layout.size] += np.uint64(10**6 << current.noise.bits)
+
+
+def repeat_another_vector(vector: Words, _: Round) -> None:
+    """Masks are new in each round, so what was sent in another one is random here."""
+    vector[:] = RNG.integers(0, 2**64, len(vector), dtype=np.uint64)
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("change", [add_a_million_rows, repeat_another_vector])
+def test_a_member_whose_sums_no_rows_can_have_is_named_in_any_round(
+    number: int, change: Callable[[Words, Round], None]
+) -> None:
+    parts = make_parts()
+    net = network(parts)
+    change_round(net, number, change)
+    net.clock.run(30.0)
+    for name in ("node-0", "node-2"):
+        peer = net.sum_peers[name]
+        assert set(peer.memory.deviating) == {SPY}
+        assert peer.report is not None
+        assert peer.report.participants == ("node-0", "node-2")
+        assert np.abs(coefficients(net)[name] - in_one_place([parts[0], parts[2]])).max() < 1e-8
+
+
+def test_sums_at_other_coefficients_in_one_round_end_the_fit_at_all_nodes_alike() -> None:
+    """No later loss is as low as that of the lie, so steps get shorter until rounds are used up."""
+    parts = make_parts()
+    net = network(parts)
+
+    def change(vector: Words, current: Round) -> None:
+        layout, rows = current.layout, net.layout.encode(net.table(SPY))
+        assert isinstance(layout, FitLayout)
+        state = layout.state
+        moved = tuple(one + 0.3 for one in state.coefficients)
+        other = FitLayout(layout.model, dataclasses.replace(state, coefficients=moved))
+        bits = current.noise.bits
+        vector[: layout.size] += other.sums(rows, bits) - layout.sums(rows, bits)
+
+    change_round(net, 3, change)
+    net.clock.run(12.0)
+    reports = [peer.report for peer in net.sum_peers.values()]
+    assert all(one is not None and "no best fit was found" in one.results[0].why for one in reports)
+
+
+def test_a_member_that_invents_deaths_moves_the_coefficients_and_is_not_found() -> None:
+    """No total tells its rows from others: the page of models says so."""
+    parts = make_parts()
+    net = network(parts)
+
+    def change(vector: Words, current: Round) -> None:
+        rows, bits = net.layout.encode(net.table(SPY)), current.noise.bits
+        before = net.layout.sums(rows, bits)
+        rows[:40, 2] = 1.0
+        vector[: net.layout.size] += net.layout.sums(rows, bits) - before
+
+    change_round(net, 1, change)
+    net.clock.run(12.0)
+    found = coefficients(net)
+    assert set(found) == set(net.names)
+    assert all(np.array_equal(one, found[SPY]) for one in found.values())
+    assert np.abs(found[SPY] - in_one_place(parts)).max() > 0.05
+    assert not net.sum_peers["node-0"].memory.deviating
