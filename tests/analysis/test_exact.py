@@ -190,13 +190,14 @@ def test_groups() -> None:
     assert table.loc["lone", "reason"] == "one complete row only"
     assert table.loc["one class", "reason"] == "rows of one class only: case"
     assert table.loc[["lone", "one class"], "value"].isna().all()
-    wanted = heterogeneity(
-        table.loc[list("abc"), "value"].tolist(),
-        table.loc[list("abc"), "standard_error"].tolist(),
-        bounds=(0.0, 1.0),
-    )
+    y, low, high = table.loc[list("abc"), ["value", "low", "high"]].to_numpy(dtype=float).T
+    towards_others = np.where(y > np.average(y, weights=(high - low) ** -2), y - low, high - y)
+    errors = towards_others / scipy.stats.norm.ppf(0.975)
+    wanted = heterogeneity(y.tolist(), errors.tolist(), bounds=(0.0, 1.0))
     assert wanted is not None
-    assert table.attrs["heterogeneity"] == {"auc:risk": wanted._asdict()}
+    found = table.attrs["heterogeneity"]["auc:risk"]
+    assert (found["groups"], found["q"]) == (3, pytest.approx(wanted.q))
+    assert (found["mean"], found["spread"]) == pytest.approx((wanted.mean, wanted.spread))
 
 
 def test_groups_share_what_is_derived_from_the_data() -> None:

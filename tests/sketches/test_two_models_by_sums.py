@@ -9,7 +9,7 @@ import gosta
 from gosta.runtime.arrays import Floats
 from gosta.sketches import Bins, StratumResult, make_layout
 from gosta.sketches.layout import BITS
-from gosta.statistics.distributions import difference_p
+from gosta.statistics.distributions import interval_p
 
 RANGES = {"new": (0.0, 1.0), "old": (0.0, 1.0), "time": (0.0, 4.0)}
 NAMES = (
@@ -58,8 +58,11 @@ def test_standard_error_and_p_value_by_sums_are_near_those_over_rows(name: str) 
         found = by_sums(table, name, 32)
         errors = found.standard_errors or (found.standard_error,)
         np.testing.assert_allclose(errors, np.ravel(wanted.standard_error), rtol=0.12)
-        own = [difference_p(v, e or 0.0) for v, e in zip(found.value, errors, strict=True)]
+        ends = np.array(found.intervals or (found.interval,), dtype=np.float64)
+        each = np.column_stack([found.value, ends]).tolist()
+        own = [interval_p(value, low, high, 0.95) for value, low, high in each]
         np.testing.assert_allclose(found.p_values, own)
+        np.testing.assert_allclose(found.p_values, np.ravel(wanted.p_value), rtol=1.0, atol=0.06)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -115,4 +118,4 @@ def test_differences_between_strata_are_those_of_independent_values() -> None:
     assert a.standard_error is not None
     assert b.standard_error is not None
     assert first.standard_error == pytest.approx(np.hypot(a.standard_error, b.standard_error))
-    assert first.p_value == difference_p(first.value, first.standard_error, first.degrees)
+    assert first.p_value == interval_p(first.value, first.low, first.high, 0.9)

@@ -31,8 +31,8 @@ def methods(results: Mapping[str, Any], found: Sequence[Found]) -> Section:
         "multiple comparisons."
     )
     p_values = (
-        "P-values are two-sided, from the standard error of the difference (Wald), and were not "
-        "adjusted either."
+        "P-values are two-sided, those of the tests that the intervals invert (Altman and Bland "
+        "2011), so p < 0.05 where a 95 % interval excludes 0, and were not adjusted either."
     )
     is_private = results["how"]["mode"] != "one place"
     if is_private:

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gosta.measures.definition import MEASURES, Measure, definition_of
+from gosta.measures.definition import MEASURES, definition_of
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Result, Sketch, in_order
-from gosta.statistics.definition import Statistic
-from gosta.statistics.distributions import difference_p
+from gosta.statistics.distributions import interval_p
 from gosta.statistics.intervals import Spread, ends_by_errors, interval_ends
 from gosta.views import numbers
 
@@ -62,7 +61,7 @@ class StratumResult(NamedTuple):
     # Of several values, where they are known.
     intervals: tuple[tuple[Number, Number], ...] = ()
     standard_errors: Values = ()
-    # Of differences and coefficients, by the standard errors: see `Estimate.p_value`.
+    # Of differences and coefficients, by the intervals: see `Estimate.p_value`.
     p_values: Values = ()
     # Of a curve: points asked for that lie inside a bin, since small bins were merged.
     without_edge: tuple[float, ...] = ()
@@ -134,7 +133,7 @@ def stratum_result(
         at=() if result.at is None else tuple(result.at.tolist()),
         intervals=intervals,
         standard_errors=all_errors,
-        p_values=_p_values(definition_of(sketch.name), values, all_errors or (error,)),
+        p_values=_p_values(sketch, values, intervals or (interval,), level),
         without_edge=tuple(sketch.without_edge.tolist()) if noise == 0 else (),
     )
 
@@ -145,13 +144,19 @@ def p_text(result: StratumResult, place: int = 0) -> str:
     return "" if p is None else f", p = {numbers.p_value(p)}"
 
 
-def _p_values(definition: Statistic | Measure, values: Floats, errors: Values) -> Values:
+def _p_values(
+    sketch: Sketch,
+    values: Floats,
+    intervals: Sequence[tuple[Number, Number] | None],
+    level: float | None,
+) -> Values:
     """Return the p-values of differences; none where there is nothing to compare with."""
-    null = definition.null_value
-    if null is None or errors in ((), (None,)):
+    null = definition_of(sketch.name).null_value
+    if null is None or level is None or None in intervals:
         return ()
-    pairs = zip(values.tolist(), errors, strict=True)
-    return known(np.array([difference_p(value - null, error or 0.0) for value, error in pairs]))
+    ends = np.array(intervals, dtype=np.float64)
+    each = np.column_stack([values, ends]).tolist()
+    return known(np.array([interval_p(v, low, high, level, null) for v, low, high in each]))
 
 
 def _intervals(

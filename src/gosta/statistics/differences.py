@@ -1,9 +1,9 @@
 """Differences between groups of rows, which have no row in common.
 
-Squares of standard errors add up, and the p-value is that of Welch's test. An interval reaches as
-far as the groups' own intervals do: by √((v − l)² + (u′ − v′)²) below the difference and by
-√((u − v)² + (v′ − l′)²) above it (Zou and Donner 2008; of shares that is Newcombe's interval). So
-it ends within the differences that are possible, and is known where a standard error is 0.
+Squares of standard errors add up. An interval reaches as far as the groups' own intervals do: by
+√((v − l)² + (u′ − v′)²) below the difference and by √((u − v)² + (v′ − l′)²) above it (Zou and
+Donner 2008; of shares that is Newcombe's interval). So it ends within the differences that are
+possible, and is known where a standard error is 0. The p-value is that of this interval.
 """
 
 from __future__ import annotations
@@ -45,10 +45,6 @@ def _difference(group: Estimate, reference: Estimate) -> Estimate:
     below = np.hypot(group.value - group.low, reference.high - reference.value)
     above = np.hypot(group.high - group.value, reference.value - reference.low)
     variances = np.square([group.standard_error, reference.standard_error])
-    sizes = np.array([group.n - 1, reference.n - 1], dtype=np.float64)
-    with np.errstate(all="ignore"):
-        shares = variances.T**2 / sizes
-        degrees = np.nan_to_num(variances.sum(axis=0) ** 2 / shares.sum(axis=-1), nan=np.inf)
     bracket = None
     if group.bracket is not None and reference.bracket is not None:
         pairs = (group.bracket, reference.bracket[::-1])
@@ -63,7 +59,6 @@ def _difference(group: Estimate, reference: Estimate) -> Estimate:
         n=group.n + reference.n,
         reason="",
         remedy="",
-        degrees=_plain(degrees),
         null_value=0.0,
         counts=None,
     )

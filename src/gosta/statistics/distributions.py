@@ -30,12 +30,29 @@ def student_p(t: float, freedom: float) -> float:
 
 
 def difference_p(gap: float, error: float, freedom: float = inf) -> float:
-    """Return the two-sided p-value of a difference by its standard error; NaN if that is 0.
+    """Return the two-sided p-value of a coefficient by its standard error; NaN if that is 0.
 
     >>> round(difference_p(0.1, 0.05), 4), difference_p(0.0, 0.0)
     (0.0455, nan)
     """
     return student_p(gap / error, freedom) if 0 < error < inf else nan
+
+
+def interval_p(value: float, low: float, high: float, level: float, null: float = 0.0) -> float:
+    """Return the two-sided p-value of the test that an interval of a value inverts.
+
+    The interval's reach towards the null value is the normal quantile of its level in standard
+    errors (Altman and Bland 2011). So p is below 1 − level where the interval excludes that value.
+    NaN without an interval, or with one of no length.
+
+    >>> round(interval_p(0.1, 0.1 - 1.96 * 0.05, 0.3, 0.95), 4), interval_p(0.0, 0.0, 0.0, 0.95)
+    (0.0455, nan)
+    """
+    gap = value - null
+    reach = value - low if gap > 0 else high - value
+    if not reach > 0:
+        return nan
+    return erfc(NormalDist().inv_cdf(0.5 + level / 2) * abs(gap) / reach / sqrt(2))
 
 
 def student_tails(t: float, freedom: float) -> tuple[float, float]:

@@ -6,7 +6,7 @@ It is shown as text, as plain values for JSON, and as a table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite, isnan, nan
+from math import isfinite, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from gosta.runtime.arrays import Floats, Integers
 from gosta.statistics import assumptions, pictures
 from gosta.statistics.definition import Normalisation
 from gosta.statistics.differences import differences
-from gosta.statistics.distributions import difference_p
+from gosta.statistics.distributions import interval_p
 from gosta.statistics.heterogeneity import Heterogeneity
 from gosta.views import html, numbers, plots, terminal
 
@@ -23,7 +23,7 @@ MOST_SHOWN = 20  # values of one statistic in a line, and points of a curve in a
 CURVE_DIGITS = 4  # of a table of a curve
 MOST_POINTS = 11  # shown of a curve that has more than MOST_SHOWN
 POPULATION, ALL_TRIPLES = "the population", "all triples"  # what an interval can be for
-NO_HETEROGENEITY = "it takes one value, and two groups with a standard error that is not 0"
+NO_HETEROGENEITY = "it takes one value, and two groups with an interval"
 
 
 class Estimate(NamedTuple):
@@ -75,7 +75,6 @@ class Estimate(NamedTuple):
     groupings: tuple[Estimate, ...] = ()
     at: Any = None  # of a curve: places of its values on the horizontal axis
     axes: tuple[str, str] | None = None  # of a curve: names of its horizontal and vertical axis
-    degrees: Any = inf  # of freedom of the standard errors, by which p-values are found
     null_value: float | None = None  # the value that the p-value is for; None: there is none
     counts: Any = None  # of a curve: number of rows that each value rests on, where it is known
     n_error: float = 0.0  # standard error of `n` and of other numbers of rows, by noise
@@ -136,15 +135,17 @@ class Estimate(NamedTuple):
 
     @property
     def p_value(self) -> Any:
-        """The two-sided p-value, or p-values, by the standard error.
+        """The two-sided p-value, or p-values, of the test that the interval inverts.
 
-        None where there is no value to compare with: only differences have one, which is 0.
+        So it is below 0.05 where a 95 % interval excludes the value to compare with, which only
+        differences have: 0. None where there is no such value.
         """
         if self.null_value is None or self.value is None or self.level is None:
             return None
-        parts = np.broadcast_arrays(self.value, self.standard_error, self.degrees)
+        parts = np.broadcast_arrays(self.value, self.low, self.high)
         each = zip(*(np.ravel(part).tolist() for part in parts), strict=True)
-        found = [difference_p(value - self.null_value, *rest) for value, *rest in each]
+        level, null = self.level, self.null_value
+        found = [interval_p(value, low, high, level, null) for value, low, high in each]
         return found[0] if np.ndim(self.value) == 0 else np.array(found)
 
     @property
@@ -240,8 +241,6 @@ class Estimate(NamedTuple):
             record["interval"]["level"] = self.level if self.covers == POPULATION else None
         if self.p_value is not None:
             record |= {"p_value": _finite(self.p_value), "null_value": self.null_value}
-            if np.isfinite(self.degrees).all():
-                record["degrees"] = _finite(self.degrees)
         if self.bracket is not None:
             record["bracket"] = [_finite(end) for end in self.bracket]
         if self.labels:
@@ -264,7 +263,7 @@ class Estimate(NamedTuple):
         known = {name: record[name] for name in cls._fields if record.get(name) is not None}
         interval = record.get("interval") or {}
         known |= {name: interval[name] for name in interval if interval[name] is not None}
-        for name in ("value", "low", "high", "standard_error", "at", "counts", "degrees"):
+        for name in ("value", "low", "high", "standard_error", "at", "counts"):
             if isinstance(known.get(name), list):
                 known[name] = np.array(known[name], dtype=np.float64)
         for name in ("labels", "axes", "columns", "warnings"):

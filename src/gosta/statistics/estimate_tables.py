@@ -17,6 +17,7 @@ from gosta.statistics.estimate import (
     shown_columns,
     warning_lines,
 )
+from gosta.statistics.heterogeneity import compared_groups
 from gosta.views import numbers, terminal
 
 MOST_WIDE = 40  # characters of several values in a cell of a table
@@ -73,7 +74,7 @@ def _summary_rows(pooled: Estimate) -> list[dict[str, Any]]:
     compared = pooled.heterogeneity
     if compared is None:
         return [mean.row()]
-    n = sum(group.n for group in groups if np.ndim(group.value) == 0 and group.standard_error > 0)
+    n = sum(group.n for group in compared_groups(groups))
     random_effects = mean._replace(
         group="random-effects mean",
         n=n,

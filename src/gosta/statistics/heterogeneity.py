@@ -31,7 +31,7 @@ LEAST_GROUPS = 3  # of which a spread is told: two have one difference
 class Heterogeneity(NamedTuple):
     """Differences between groups."""
 
-    groups: int  # that have a value and a standard error
+    groups: int  # that have a value and an interval
     q: float  # Cochran's Q
     degrees: int
     p_value: float  # of Q, if all groups have one value in their populations
@@ -91,10 +91,28 @@ def heterogeneity(
 def of_groups(
     groups: Sequence[Estimate], level: float, bounds: tuple[float, float]
 ) -> Heterogeneity | None:
-    """Compare the groups that have one value, with a standard error that is not 0."""
-    usable = [group for group in groups if np.ndim(group.value) == 0 and group.standard_error > 0]
-    values, errors = ([float(getattr(g, k)) for g in usable] for k in ("value", "standard_error"))
-    return heterogeneity(values, errors, level, bounds)
+    """Compare the groups that have one value and an interval.
+
+    Standard errors of few rows or events can be far too small, that of a share of 1 is 0. So the
+    interval's reach towards the other groups counts as the normal quantile of its level in standard
+    errors, as for p-values of differences.
+    """
+    usable = compared_groups(groups)
+    if not usable:
+        return None
+    ends = np.array([(g.value, g.low, g.high) for g in usable], dtype=np.float64)
+    quantiles = [NormalDist().inv_cdf(0.5 + (g.level or level) / 2) for g in usable]
+    y, low, high = ends.T
+    widths = (high - low) / 2
+    middle = np.average(y, weights=widths**-2)
+    reaches = np.where(y > middle, y - low, high - y)
+    errors = np.where(reaches > 0, reaches, widths) / quantiles
+    return heterogeneity(y.tolist(), errors.tolist(), level, bounds)
+
+
+def compared_groups(groups: Sequence[Estimate]) -> list[Estimate]:
+    """Return the groups that have one value, and an interval of some finite length."""
+    return [g for g in groups if np.ndim(g.value) == 0 and 0 < g.high - g.low < math.inf]
 
 
 def _q(y: Floats, s2: Floats, variance: float) -> float:
