@@ -17,7 +17,9 @@ from matplotlib.backends.backend_pdf import PdfPages
 
 from gosta.errors import InputError
 from gosta.reports import content, html_page, pdf_pages
-from gosta.reports.blocks import Figures, Report, Table, Text
+from gosta.reports.blocks import Figures, List, Report, Table, Text
+from gosta.reports.questions import readable_at_risk
+from gosta.reports.tables import Found
 from gosta.statistics.estimate import Estimate
 from gosta.statistics.heterogeneity import heterogeneity
 
@@ -249,6 +251,11 @@ def test_rows_at_risk_are_told_at_round_times_too() -> None:
     (table,) = [b for b in blocks if isinstance(b, Table) and b.caption == "Rows at risk"]
     # not 1200, of which the number is not known exactly
     assert [row[0] for row in table.rows] == ["300", "600", "900", "1125", "1500"]
+    whole = Estimate.from_dict(at_risk)
+    by_sex = whole._replace(by="sex", groups=(whole._replace(group="sex = F"),) * 2)
+    grouped = whole._replace(groupings=(by_sex, by_sex))
+    shown = readable_at_risk(Found("survival", "numbers-at-risk", grouped, ""), [365.0]).estimate
+    assert {len(part.at) for own in shown.groupings for part in own.groups} == {len(table.rows)}
 
 
 def test_many_groups_are_lines_beside_their_differences() -> None:
@@ -532,3 +539,19 @@ def test_the_page_fits_and_can_be_read(page: tuple[Browser, str], width: int, sc
     assert least >= 8
     if scheme == "light":
         assert browser.run(CONTRAST)[0][0] >= 4.5
+
+
+def test_groups_that_are_withheld_are_named_with_the_reason() -> None:
+    reason = "withheld: another group would follow from it"
+    known = [Estimate(0.7, 0.6, 0.8, 0.05, 0.95, group=f"ward = {k}", n=50 + k) for k in range(3)]
+    groups = (*known, Estimate(None, group="ward = 3", reason=reason))
+    assert groups[-1].to_dict()["n"] is None
+    found = results()
+    compared = heterogeneity([0.7] * 3, [0.05] * 3)
+    auc = estimate("auc", "risk", 0.75, by="ward", groups=groups, heterogeneity=compared)
+    found["estimates"] = [{"question": "discrimination", **auc}]
+    blocks = section(content.build(json.loads(json.dumps(found))), "Subgroups")
+    (table,) = tables(blocks)
+    assert table.rows[3] == ["ward 3\nn withheld", "-", ""]
+    assert table.rows[4] == ["p, all groups\nCochran's Q", "1.0\n3 of 4 groups", ""]
+    assert [block.items for block in blocks if isinstance(block, List)] == [[f"ward 3: {reason}"]]

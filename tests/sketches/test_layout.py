@@ -317,7 +317,8 @@ def test_small_bins_are_merged_in_curves_and_small_groups_have_no_value() -> Non
     small = [
         r for r in layout.results(totals_of(layout, few), min_cell=5) if r.stratum == "ward = 1"
     ]
-    assert [(r.has_value, r.rows) for r in small] == [(False, 0.0)] * 3
+    assert [(r.has_value, r.rows) for r in small] == [(False, None)] * 3
+    assert {r.why for r in small} == {"fewer than 5 rows in all or in a class"}
 
 
 def test_a_hidden_stratum_does_not_follow_from_the_others() -> None:
@@ -334,7 +335,14 @@ def test_a_hidden_stratum_does_not_follow_from_the_others() -> None:
         results = layout.results(totals_of(layout, x), min_cell=5)
         for first in (results[:5], results[5:]):
             assert [r.stratum[-1:] for r in first if r.has_value] == ["", *shown]
-            assert all(r.rows == 0 for r in first if not r.has_value)
+            assert not any(r.rows for r in first if not r.has_value)
+            withheld = [r.why for r in first if r.rows is None]
+            hidden = [
+                size for k, size in zip("1234", sizes, strict=True) if size and k not in shown
+            ]
+            assert len(withheld) == len(hidden)
+            follows = sum(size >= 5 for size in hidden)
+            assert withheld.count("another group would follow from it") == follows
             # Values beyond the range: how many is not shown if they are few, and the bracket is not
             # for them.
             assert first[0].clipped == 5 != (x[:, 0] > 50).sum() > 0

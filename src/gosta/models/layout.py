@@ -217,7 +217,7 @@ class FitLayout:
         try:
             fit = self.fit(totals, level or LEVEL, min_cell)
         except GostaError as error:
-            return [no_result(name_of(self.model), "")._replace(why=str(error))]
+            return [no_result(name_of(self.model), "", str(error))]
         return [result_of(fit, level), *fit.validation]
 
     def exact_values(self, x: Floats) -> list[Values | None]:

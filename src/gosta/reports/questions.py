@@ -102,12 +102,15 @@ def readable_at_risk(one: Found, times: Sequence[float]) -> Found:
     for time in sorted(others, key=lambda time: (len(f"{time:g}".strip("0")), time)):
         if all(abs(time - other) >= room for other in (0.0, *chosen)):
             chosen.append(time)
-    parts = [_at_times(part, sorted(chosen)) for part in (estimate, *estimate.groups)]
-    return one._replace(estimate=parts[0]._replace(groups=tuple(parts[1:])))
+    return one._replace(estimate=_at_times(estimate, sorted(chosen)))
 
 
 def _at_times(estimate: Estimate, times: Sequence[float]) -> Estimate:
-    """Return a curve at some of its points."""
+    """Return a curve, and those of its groups, at some of its points."""
+    estimate = estimate._replace(
+        groups=tuple(_at_times(group, times) for group in estimate.groups),
+        groupings=tuple(_at_times(one, times) for one in estimate.groupings),
+    )
     if estimate.at is None or estimate.value is None:
         return estimate
     kept = np.isin(np.ravel(estimate.at), times)

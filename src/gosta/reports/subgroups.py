@@ -8,7 +8,14 @@ import numpy as np
 
 from gosta.reports.blocks import Block, Figures, Section, Table, Text
 from gosta.reports.questions import MOST_COLUMNS, titled_pictures
-from gosta.reports.tables import Found, capital, p_text, value_cells, with_intervals
+from gosta.reports.tables import (
+    Found,
+    capital,
+    groups_without_value,
+    p_text,
+    value_cells,
+    with_intervals,
+)
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
@@ -49,7 +56,7 @@ def _of_columns(
     names = {one.name for one in grouped}
     left_out = "calibration-curve" if "smooth-calibration-curve" in names else ""
     drawn = [one for one in grouped if one.name in CURVES_BY_GROUP and one.name != left_out]
-    blocks: list[Block] = _groups_tables(chosen)
+    blocks: list[Block] = [*_groups_tables(chosen), *groups_without_value(chosen)]
     reference = next((gap.group for one in chosen for gap in one.estimate.differences), None)
     columns = (grouped[0].estimate.by or "").split(", ")
     sentences = [
@@ -136,4 +143,7 @@ def _group_columns(
 
 def _p_of_all(one: Found) -> str:
     compared = one.estimate.heterogeneity
-    return numbers.NONE if compared is None else p_text(compared.p_value)
+    if compared is None:
+        return numbers.NONE
+    of_some = f"\n{compared.groups} of {len(one.estimate.groups)} groups"
+    return p_text(compared.p_value) + of_some * (compared.groups < len(one.estimate.groups))

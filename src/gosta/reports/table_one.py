@@ -9,7 +9,7 @@ import numpy as np
 
 from gosta.measures.table_one import standardised_differences
 from gosta.reports.blocks import Block, Section, Table, Text
-from gosta.reports.tables import Found
+from gosta.reports.tables import Found, groups_without_value
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
@@ -24,11 +24,13 @@ NOT_TOLD = numbers.NONE  # of few rows, which sites do not tell
 def table_one(found: Sequence[Found], units: Mapping[str, str]) -> Section:
     """Return Table 1, with units beside the names of columns that have one."""
     blocks: list[Block] = []
-    for estimate in (one.estimate for one in found if one.name == TABLE_ONE):
-        tables = [table for one in estimate.grouped or [estimate] for table in _of_groups(one)]
-        blocks += [_with_units(table, units) for table in tables]
-        if any(NOT_TOLD in row for table in tables for row in table.rows):
-            blocks.append(Text(f"{NOT_TOLD}: too few rows, or too much noise, to tell."))
+    for one in (one for one in found if one.name == TABLE_ONE):
+        for own in one.estimate.grouped or [one.estimate]:
+            blocks += [_with_units(table, units) for table in _of_groups(own)]
+            blocks += groups_without_value([one._replace(estimate=own)])
+    tables = (block for block in blocks if isinstance(block, Table))
+    if any(NOT_TOLD in row for table in tables for row in table.rows):
+        blocks.append(Text(f"{NOT_TOLD}: too few rows, or too much noise, to tell."))
     return Section("Table 1", blocks)
 
 

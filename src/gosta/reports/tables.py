@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from gosta.reports import texts
-from gosta.reports.blocks import Table
+from gosta.reports.blocks import List, Table
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
@@ -50,6 +50,17 @@ def values_table(found: Sequence[Found], has_meanings: bool = False) -> Table:
     heading = ["", *(score or "value" for score in scores)]
     what = "Differences" if found[0].question == "comparison" else "Values"
     return Table(with_intervals(what, found), heading, rows)
+
+
+def groups_without_value(found: Iterable[Found]) -> list[List]:
+    """Return which groups have no value, and why: one that is withheld once, for all statistics."""
+    said = dict.fromkeys(
+        f"{group.group}{'' if group.n is None else f', {one.heading}'}: {group.reason}"
+        for one in found
+        for group in one.estimate.groups
+        if group.value is None and group.reason
+    )
+    return [List([*said])] if said else []
 
 
 def value_cells(estimate: Estimate) -> list[str]:

@@ -17,8 +17,7 @@ from gosta.sketches.results import StratumResult
 from gosta.statistics.definition import Statistic
 from gosta.statistics.estimate import Estimate
 from gosta.statistics.heterogeneity import of_groups
-
-HIDDEN = "too few rows, too much noise, or all rows in one class"
+from gosta.views import numbers
 
 
 def estimates_of(
@@ -56,7 +55,10 @@ def differences_of(results: Sequence[StratumResult], level: float | None) -> lis
 def estimate_of(result: StratumResult, level: float | None) -> Estimate:
     """Return a result as an estimate with a bracket; a curve has arrays for numbers."""
     if not result.has_value:
-        return Estimate(None, statistic=result.statistic, reason=HIDDEN)
+        is_told = result.rows is not None
+        rows = round(result.rows) if is_told else None
+        reason = result.why if is_told else f"{numbers.WITHHELD}: {result.why}"
+        return Estimate(None, statistic=result.statistic, n=rows, reason=reason)
     low, high = result.interval or (np.nan, np.nan)
     if result.intervals:
         low, high = np.array(result.intervals, dtype=np.float64).T

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -441,7 +441,7 @@ class Layout:
         """
         rounding = 2.0 ** -(bits + 1) + FEATURE_ERROR
         all_totals = list(self._totals(np.asarray(totals, dtype=np.float64)))
-        hidden, sketches = set[str](), {}
+        hidden, sketches = dict[str, str](), {}
         if noise_variance == 0 and min_cell > 1:
             hidden = self._hidden(all_totals, min_cell)
             sketches = self._beside(all_totals, hidden, min_cell)
@@ -449,7 +449,7 @@ class Layout:
         with np.errstate(all="ignore"):
             for part, stratum, own, terms in all_totals:
                 if stratum in hidden:
-                    results.append(no_result(part.title, stratum))
+                    results.append(no_result(part.title, stratum, hidden[stratum]))
                     continue
                 noise = noise_variance * terms
                 result = stratum_result(
@@ -465,8 +465,10 @@ class Layout:
                 results.append(result)
         return results
 
-    def _hidden(self, totals: Sequence[tuple[Part, str, Floats, int]], min_cell: int) -> set[str]:
-        """Return the strata to hide of all statistics: a number of rows is shown in all or none."""
+    def _hidden(
+        self, totals: Sequence[tuple[Part, str, Floats, int]], min_cell: int
+    ) -> dict[str, str]:
+        """Return the strata to hide, and why: of all statistics, as all show a number of rows."""
         groups: dict[str, list[Floats]] = {}
         for part, stratum, own, _ in totals:
             groups.setdefault(stratum, []).append(part.sketch.groups_of(own))
@@ -479,7 +481,10 @@ class Layout:
         )
 
     def _beside(
-        self, totals: Sequence[tuple[Part, str, Floats, int]], hidden: set[str], min_cell: int
+        self,
+        totals: Sequence[tuple[Part, str, Floats, int]],
+        hidden: Mapping[str, str],
+        min_cell: int,
     ) -> dict[tuple[str, str], Sketch]:
         """Return the sketch of each statistic for each stratum that is shown, and for all rows.
 

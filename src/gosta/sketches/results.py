@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gosta.measures.definition import MEASURES, definition_of
+from gosta.measures.definition import MEASURES, NO_VALUE, definition_of
 from gosta.runtime.arrays import Floats
 from gosta.sketches.definition import Result, Sketch, in_order
 from gosta.statistics.distributions import interval_p
@@ -33,6 +33,8 @@ MOST_ERROR = 0.25  # share of the width of the statistic's bounds: the value can
 # Standard error, as a multiple of what the middle half of the draws shows: more is a quotient by
 # almost nothing.
 MOST_TAIL = 2.0
+TOO_MUCH_NOISE = "too much noise"
+FOLLOWS = "another group would follow from it"  # why a group has no result
 if TYPE_CHECKING:
     Number = Any  # which of the values can be None is not a question of types
 else:
@@ -52,7 +54,7 @@ class StratumResult(NamedTuple):
     # whether that is certain; not with noise, nor where the sketch itself is random
     is_certified: bool
     labels: tuple[str, ...]
-    rows: float
+    rows: Number  # None: not told
     clipped: float  # rows with a value beyond the declared range, which counts as its end
     # for the population of which the rows are a sample, and of the noise
     standard_error: float | None
@@ -65,13 +67,19 @@ class StratumResult(NamedTuple):
     p_values: Values = ()
     # Of a curve: points asked for that lie inside a bin, since small bins were merged.
     without_edge: tuple[float, ...] = ()
-    why: str = ""  # there is no value, if that is known
+    why: str = ""  # there is no value
     is_fit: bool = False  # whether the values are the coefficients of a model
 
 
-def no_result(statistic: str, stratum: str) -> StratumResult:
-    """Return the result where there is no value."""
-    return StratumResult(statistic, stratum, False, (), (), (), False, (), 0.0, 0.0, None, None)
+def no_result(statistic: str, stratum: str, why: str = "") -> StratumResult:
+    """Return the result where there is no value, and why; it does not tell of how many rows."""
+    none = StratumResult(statistic, stratum, False, (), (), (), False, (), None, 0.0, None, None)
+    return none._replace(why=why)
+
+
+def few(min_cell: int) -> str:
+    """Return why a group has no result that has, or of which a class has, few rows."""
+    return f"fewer than {min_cell} rows in all or in a class"
 
 
 def stratum_result(
@@ -96,13 +104,14 @@ def stratum_result(
         sketch = sketch.with_noise(totals, noise)
         found = _noisy_result(sketch, totals, rounding)
     elif has_small(sketch.groups_of(totals), min_cell):
-        found = None
+        return no_result(statistic, stratum, few(min_cell))
     else:
         if sketch.shows_bins and min_cell > 1:
             sketch, totals = sketch.merged(totals, min_cell)
         found = sketch.result(totals, rounding), np.zeros(1)
     if found is None or not np.isfinite(found[0].value).any():
-        return no_result(statistic, stratum)
+        why = TOO_MUCH_NOISE if noise > 0 else NO_VALUE
+        return no_result(statistic, stratum, why)._replace(rows=max(rows, 0.0))
     result, errors = found
     low, high = (np.clip(end, *sketch.bounds) for end in _padded(result))
     values = np.clip(result.value, low, high)
@@ -266,25 +275,25 @@ def hidden_strata(
     rows: Mapping[str, float],
     lines: Sequence[tuple[str, Sequence[str]]],
     min_cell: int,
-) -> set[str]:
-    """Return the strata to hide: small ones, and more of them, the smallest first.
+) -> dict[str, str]:
+    """Return the strata to hide, and why: small ones, and more of them, the smallest first.
 
     `groups` has the rows of each stratum's groups, such as classes, `lines` strata that together
     are the rows of another one or all rows (""). What is hidden follows by subtraction from what
     is shown: so in a line it is never one stratum, nor few rows.
     """
-    hidden = {name for name, group in groups.items() if has_small(group, min_cell)}
+    hidden = {name: few(min_cell) for name, group in groups.items() if has_small(group, min_cell)}
     while True:
         more = {_next_to_hide(groups, rows, hidden, line, min_cell) for line in lines} - {None}
         if not more:
             return hidden
-        hidden |= {name for name in more if name is not None}
+        hidden |= {name: FOLLOWS for name in more if name is not None}
 
 
 def _next_to_hide(
     groups: Mapping[str, Floats],
     rows: Mapping[str, float],
-    hidden: set[str],
+    hidden: Mapping[str, str],
     line: tuple[str, Sequence[str]],
     min_cell: int,
 ) -> str | None:

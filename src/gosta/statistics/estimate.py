@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
     statistic: str = ""  # as it was asked for
     data: str = ""  # the name of the data
     group: str | None = None  # of rows that it is the value of; None: all rows
-    n: int = 0  # number of complete rows
+    n: Any = None  # number of complete rows; None: not told
     reason: str = ""  # why there is no value, or no interval though one was asked for
     remedy: str = ""  # what to do then; "" if the reason says so
     columns: tuple[str, ...] = ()  # of the data that were used, the label last
@@ -130,8 +130,7 @@ class Estimate(NamedTuple):
     @property
     def size(self) -> str:
         """The number of rows as a text, which tells whether it is exact."""
-        sign = numbers.ABOUT if self.n_error else "="
-        return f"n {sign} {self.n:,}"
+        return numbers.size(self.n, self.n_error)
 
     @property
     def p_value(self) -> Any:
@@ -361,7 +360,7 @@ class Estimate(NamedTuple):
         elif self.level is not None:
             lines.append(self._interval_line())
         seconds = "" if self.seconds is None else f"{self.seconds:.2g} s"
-        sizes = [f"{self.n:,} rows", self.tuples, seconds]
+        sizes = ["" if self.n is None else f"{self.n:,} rows", self.tuples, seconds]
         lines.append(f"  {', '.join(size for size in sizes if size)}")
         by_weights = f", weighted by {self.weights}" * bool(self.weights)
         lines.append(f"  from {shown_columns(self.columns)}{by_weights}")

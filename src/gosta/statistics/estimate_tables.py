@@ -169,7 +169,7 @@ def _cells(estimate: Estimate, has_interval: bool, last: str) -> list[str]:
         ends[0] += p_text(estimate)
     return [
         estimate.statistic,
-        f"{estimate.n:,}",
+        numbers.NONE if estimate.n is None else f"{estimate.n:,}",
         value,
         *ends * has_interval,
         estimate.reason or last,

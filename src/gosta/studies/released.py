@@ -47,7 +47,7 @@ def collect(study: Study, results: Sequence[StratumResult], how: dict[str, Any])
     if errors:
         rows, error = _rows_with_noise(estimates, errors, terms)
         return record(study, found, {**how, "rows_error": error}, rows, None)
-    rows = max((estimate.n for estimate in estimates.values()), default=0)
+    rows = max((estimate.n or 0 for estimate in estimates.values()), default=0)
     return record(study, found, how, rows, None)
 
 
@@ -60,23 +60,27 @@ def _count_errors(study: Study, how: Mapping[str, Any]) -> dict[str, float]:
 
 def _with_rows(estimate: Estimate, error: float, terms: Mapping[str, int]) -> Estimate:
     """Return an estimate with numbers of rows to the digits that noise leaves."""
-    whole = estimate._replace(n=about(estimate.n, error * math.sqrt(terms[""])))
+    whole = _about(estimate, error * math.sqrt(terms[""]))
     grouped = []
     for one in estimate.grouped:
         own = error * math.sqrt(terms[one.by or ""])
-        groups = tuple(group._replace(n=about(group.n, own)) for group in one.groups)
+        groups = tuple(_about(group, own) for group in one.groups)
         grouped.append(whole._replace(by=one.by, groups=groups, heterogeneity=one.heterogeneity))
     return whole.with_groupings(grouped)
+
+
+def _about(estimate: Estimate, error: float) -> Estimate:
+    return estimate if estimate.n is None else estimate._replace(n=about(estimate.n, error))
 
 
 def _rows_with_noise(
     estimates: Mapping[str, Estimate], errors: Mapping[str, float], terms: Mapping[str, int]
 ) -> tuple[int, float]:
     """Return about how many rows there are, by the count with the least noise, and its error."""
-    counted = [title for title, estimate in estimates.items() if estimate.n > 0] or list(estimates)
+    counted = [title for title, estimate in estimates.items() if estimate.n] or list(estimates)
     title = min(counted, key=lambda one: errors[one])
     error = errors[title] * math.sqrt(terms[""])
-    return about(estimates[title].n, error), error
+    return about(estimates[title].n or 0, error), error
 
 
 def _inside_bins(results: Sequence[StratumResult], title: str) -> tuple[str, ...]:

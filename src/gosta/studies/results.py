@@ -30,8 +30,8 @@ class _Values(msgspec.Struct):
     """What a record of an estimate, or of one of its groups, has."""
 
     statistic: str
-    n: float
     value: float | tuple[float | None, ...] | None
+    n: float | None = None  # not told
     interval: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
     at: tuple[float | None, ...] | None = None

@@ -26,6 +26,7 @@ import math
 from collections.abc import Sequence
 
 NONE = "-"  # stands for a value that does not exist
+WITHHELD = "withheld"  # stands for a number of rows that is not told
 MINUS, ABOUT = "\N{MINUS SIGN}", "\N{ALMOST EQUAL TO}"
 NOTHING = 1e-12  # in texts for readers, smaller numbers are 0
 MAX_EXACT = 2**53  # floats count exactly up to here
@@ -111,6 +112,17 @@ def count(value: float, noun: str = "") -> str:
     if value < MAX_EXACT:
         text = f"{value:,.0f}" if value < 1e12 else f"{value:.2e}"
     return f"{text} {noun}{'s' * (text != '1')}" if noun else text
+
+
+def size(rows: int | None, error: float = 0.0) -> str:
+    """Format the number of rows of a value, which can have an error or not be told.
+
+    >>> size(1481), size(1500, 240.0), size(None)
+    ('n = 1,481', 'n ≈ 1,500', 'n withheld')
+    """
+    if rows is None:
+        return f"n {WITHHELD}"
+    return f"n {ABOUT if error else '='} {rows:,}"
 
 
 def about(value: float, error: float) -> int:

@@ -235,7 +235,7 @@ def _fields_of_sums(peer: SumPeer, state: str) -> dict[str, Any]:
     return {
         "exchanges": 0,
         "rows": peer.source.file_rows.rows,
-        "rows_seen": 0 if first is None else max(0, round(first.rows)),
+        "rows_seen": 0 if first is None else max(0, round(first.rows or 0)),
         "rows_declared": 0,
         "sites_seen": len(sums.participants),
         "missing": sums.left_out,

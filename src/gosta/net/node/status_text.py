@@ -221,7 +221,7 @@ def _sum_results(sums: SumStatus, interval: str, is_brief: bool) -> Table:
 def _result_row(result: StratumResult, sums: SumStatus, where: str) -> Row:
     value = bracket = interval = numbers.NONE
     if not result.has_value:
-        value = f"none: {result.why or 'too few rows, or too much noise'}"
+        value = f"none: {result.why}"
     elif has_several(result):
         value = f"{several(result)}{where}"
     else:
