@@ -89,9 +89,10 @@ def test_engines_agree_to_the_last_bit(protocol: Protocol, name: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_whole_simulations_agree_to_the_last_bit(protocol: str) -> None:
     statistic = "pairwise-logistic" if PROTOCOLS[protocol].minimises else "auc"
+    data = gosta.datasets.load("two-gaussians", n=100)
     traces = [
         gosta.simulate(
-            "two-gaussians", statistic, graph="cycle", protocol=protocol, iterations=1500, runs=2,
+            data, statistic, graph="cycle", protocol=protocol, iterations=1500, runs=2,
             seed=5, checkpoints=7,
             engine=engine,
         )
