@@ -232,14 +232,14 @@ class Cox(Model):
         inside = np.maximum(places, 0)
         terms = [
             Term(is_beyond.astype(np.float64), columns, 0),
-            Term(hazards, columns, 2, inside, len(bins.events)),
+            Term(hazards, columns, 2, inside, len(bins.events), places >= 0),
         ]
         if self.ties == "efron" and bins.has_ties.any():
             number = np.cumsum(bins.has_ties) - 1
             is_tied = (response[:, 1] == 1) & (places >= 0) & bins.has_ties[inside]
             own = np.where(is_tied, number[inside], 0)
             weights = np.where(is_tied, hazards, 0.0)
-            terms.append(Term(weights, columns, 2, own, int(bins.has_ties.sum())))
+            terms.append(Term(weights, columns, 2, own, int(bins.has_ties.sum()), is_tied))
         return terms
 
     def at_risk(self, bins: Bins, parts: list[Floats]) -> AtRisk:

@@ -74,6 +74,7 @@ class Term(NamedTuple):
     order: int  # 0, 1 or 2: how many columns are multiplied
     bins: Integers | None = None  # of each row; None: all are in one
     bin_count: int = 1
+    counted: Booleans | None = None  # rows that can have a weight; None: all
 
     @property
     def length(self) -> int:
@@ -324,6 +325,14 @@ class Model(ABC):
                 for term in self._own_terms(columns, response, other)
             ]
         return terms
+
+    def weighted_terms(self, rows: Floats, state: State) -> Iterator[Term]:
+        """Yield the sums with columns from which a step follows, of each fit over its rows."""
+        if state.rounds == 0 or state.before is not None:
+            return
+        for number, own in enumerate(self._states(state)):
+            kept = rows[fold_of(rows, self.folds) != number - 1] if number else rows
+            yield from (term for term in self.step_terms(*self._split(kept), own) if term.order)
 
     def _own_terms(self, columns: Floats, response: Floats, state: State) -> list[Term]:
         if state.before is not None:  # of whose features there are no products

@@ -14,6 +14,7 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import GostaError, InputError
 from gosta.models.definition import Model, State
+from gosta.models.effective_rows import few_rows
 from gosta.models.fit import Fit
 from gosta.runtime.arrays import Booleans, Floats, Integers, Words
 from gosta.sketches.definition import MOST_ROWS
@@ -184,6 +185,9 @@ class FitLayout:
         room = 0.5 + tolerance
         is_count = 0 <= round(n) <= most_rows and abs(n - round(n)) < room
         return bool(is_count and totals.min() > -room and totals.max() < n + room)
+
+    def few_rows(self, x: Floats) -> str:
+        return few_rows(self.model, x, self.state)
 
     def following(self, totals: Floats, min_cell: int = 0) -> FitLayout | None:
         state = self._after(totals, min_cell)

@@ -355,6 +355,9 @@ def masked_rounds(
     """Return the sums and the total of each round over the encoded rows of each site."""
 
     def total_of(sums: Sums) -> Floats:
+        for name, x in rows.items():
+            if reason := sums.few_rows(x):
+                raise InputError(f"{name} does not contribute: {reason}")
         noise = choose_noise(settings, sums, len(rows), [len(x) for x in rows.values()])
         keys = {name: random(masks.KEY_BYTES) for name in rows}
         public = {name: masks.public_key(key) for name, key in keys.items()}

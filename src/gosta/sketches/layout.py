@@ -550,6 +550,10 @@ class Layout:
                 return False
         return True
 
+    def few_rows(self, x: Floats) -> str:
+        """Return "": every row has the same weight."""
+        return ""
+
     def following(self, totals: Floats, min_cell: int = 0) -> Layout | None:
         """Return the layout of the second round, with edges that the totals of this one give.
 

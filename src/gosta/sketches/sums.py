@@ -107,6 +107,9 @@ class Sums(Protocol):
     def ranges(self) -> Mapping[str, tuple[float, float]]:
         """The declared range of each column of numbers, beyond which numbers count as its ends."""
 
+    def few_rows(self, x: Floats) -> str:
+        """Return why sums over a site's rows would show too much of few of them; "" if not."""
+
     def following(self, totals: Floats, min_cell: int = 0) -> Sums | None:
         """Return the sums of the next round, which follow from these totals; None: it is over.
 

@@ -257,9 +257,11 @@ class SumSite(EpochPeer):
             return "its rows changed after it joined"
         is_new, is_first = not self._is_paid(round_), round_.number == 1
         verdict = self._verdict_to_join(now, pays=is_new and is_first)
-        if verdict or is_first or not is_new:
+        if verdict or is_first:
             return verdict
-        return self._over_budget(round_.noise, rows)
+        if verdict := self.current.few_rows(round_, rows):
+            return verdict
+        return "" if not is_new else self._over_budget(round_.noise, rows)
 
     def _verdict_now(self, now: Moment) -> Verdict:
         """Return why this site would not contribute now, or not join if it is no participant."""

@@ -80,6 +80,7 @@ class SumEpoch:
         self._rounds: dict[int, Round] = {}
         self._is_over = False  # no round follows the totals that there are
         self._parts: dict[int, Words] = {}  # of this node, by round
+        self._few_rows: dict[int, str] = {}  # of this node's rows, by round
 
     @property
     def id(self) -> tuple[int, str]:
@@ -318,6 +319,12 @@ class SumEpoch:
                 list(hiding.values()), axis=0, dtype=np.uint64
             )
         return self._parts[round_.number]
+
+    def few_rows(self, round_: Round, rows: RowSnapshot) -> str:
+        """Return why this site's sums would show too much of few of its rows; "" if not."""
+        if round_.number not in self._few_rows:
+            self._few_rows[round_.number] = round_.layout.few_rows(rows.x)
+        return self._few_rows[round_.number]
 
     def _masks(self, round_: Round) -> dict[str, Words]:
         keys = self.keys()
