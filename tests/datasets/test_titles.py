@@ -89,18 +89,26 @@ def test_a_sheet_with_a_title_and_totals(tmp_path: Path) -> None:
     data = load(tmp_path / "a.xlsx")
     assert data.doubts == (
         "the names are in row 3; rows 1 to 2 are left out; say --skip 2, or 0",
-        "row 8 says 'Total': it seems to hold totals, no row; remove it",
+        "row 8 says 'Total': it holds totals and is left out; say --skip-end 1, or 0",
     )
     with pytest.raises(gosta.DataError, match=r"\(first in row 6\)"):
         data.to_floats(["risco"])
-    assert len(load(tmp_path / "a.xlsx", skip=2)) == 4
+    assert len(data) == len(load(tmp_path / "a.xlsx", skip=2)) == 3
+    assert len(load(tmp_path / "a.xlsx", skip_end=0)) == 4
+    assert len(load(tmp_path / "a.xlsx", skip_end=2)) == 2
 
 
 @pytest.mark.parametrize(
     ("end", "doubt"),
     [
-        ("Summe;2,1;\n", "line 5 says 'Summe': it seems to hold totals, no row; remove it"),
-        (";2,1;\n", "the numbers of line 5 are sums of those above; remove it if it is a total"),
+        (
+            "Summe;2,1;\n",
+            "line 5 says 'Summe': it holds totals and is left out; say --skip-end 1, or 0",
+        ),
+        (
+            ";2,1;\n",
+            "the numbers of line 5 are sums of those above; if it is a total: --skip-end 1",
+        ),
         (";;\n;;\n", "the last 2 rows of the file are empty and left out"),
         ("P4;0,1;nein\n", ""),
         ("P4;total;nein\nP5;total;nein\n", ""),

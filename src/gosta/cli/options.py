@@ -54,6 +54,9 @@ Sheet = Annotated[str | None, "Sheet of an Excel file; by default the first."]
 Skip = Annotated[
     int | None, "Lines above the names of columns, such as a title; by default found if certain."
 ]
+SkipEnd = Annotated[
+    int | None, "Rows at the end that are left out; by default one of totals, if it is certain."
+]
 RenamedColumns = Annotated[
     list[str] | None,
     "A column by another name than in the file, NAME=NAME_IN_FILE, as died=verstorben.",
@@ -121,6 +124,7 @@ class Reading:
     header: Header = "auto"
     sheet: Sheet = None
     skip: Skip = None
+    skip_end: SkipEnd = None
     column: RenamedColumns = None
     value: RenamedValues = None
     scale: Scale = None
@@ -177,6 +181,7 @@ class Rows:
     header: Header = "auto"
     sheet: Sheet = None
     skip: Skip = None
+    skip_end: SkipEnd = None
     column: RenamedColumns = None
     value: RenamedValues = None
     scale: Scale = None

@@ -56,6 +56,7 @@ def load(
     header: str = "auto",
     sheet: str | None = None,
     skip: int | None = None,
+    skip_end: int | None = None,
     harmonise: Harmonisation | Mapping[str, Any] = MappingProxyType({}),
 ) -> Data:
     """Load data by name, from files, or from an object in memory.
@@ -83,6 +84,9 @@ def load(
     skip
         How many lines stand above the names, such as a title; by default they are found where that
         is certain, and a warning says so.
+    skip_end
+        How many rows at the end are left out; by default one of totals, where that is certain, and
+        a warning says so.
     harmonise
         How a file's names, values and units become others: ``columns`` (``{"died":
         "verstorben"}``, the new name first), ``values`` (``{"died": {"ja": "yes"}}``), ``scale``
@@ -102,7 +106,7 @@ def load(
     """
     n = None if n is None else _integer("n", n, 1)
     file_format = files.Format(
-        sep, decimal, encoding, header, sheet, skip, as_harmonisation(harmonise)
+        sep, decimal, encoding, header, sheet, skip, skip_end, as_harmonisation(harmonise)
     ).check()
     entry = DATASETS.get(source) if isinstance(source, str) else None
     if path is not None and (entry is None or entry.takes != "path"):

@@ -37,7 +37,7 @@ from gosta.datasets.columns import (
 from gosta.datasets.encodings import better, likely
 from gosta.datasets.harmonise import Harmonisation
 from gosta.datasets.row_names import RowNames
-from gosta.datasets.titles import MOST_ROWS, title_rows, totals_doubts
+from gosta.datasets.titles import MOST_ROWS, title_rows, totals_row, without_end
 from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import is_installed, require
@@ -75,6 +75,8 @@ class Format(NamedTuple):
     sheet: str | None = None  # of an Excel file; None: the first
     # lines above the names that are left out; None: those of a title, where they are certain
     skip: int | None = None
+    # rows at the end that are left out; None: one of totals, where it is certain
+    skip_end: int | None = None
     # how its names, values and units become those of a study
     harmonise: Harmonisation = Harmonisation()
 
@@ -98,8 +100,10 @@ class Format(NamedTuple):
             raise InputError(f"decimal = {self.decimal!r} must be . or ,")
         if self.header not in ("auto", "yes", "no"):
             raise InputError(f"header = {self.header!r} must be yes, no or auto")
-        if self.skip is not None and self.skip < 0:
-            raise InputError(f"skip = {self.skip} must be a number of lines, 0 or more")
+        for name in ("skip", "skip_end"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise InputError(f"{name} = {value} must be a number of lines, 0 or more")
         try:
             "".encode(self.encoding)
             codecs.lookup(self.encoding)
@@ -179,7 +183,7 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
         )
     reader, takes = READERS[suffix]
     for name in given.options():
-        if name not in takes and name != "harmonise":
+        if name not in (*takes, "harmonise", "skip_end"):
             raise InputError(
                 f"{name} = {getattr(given, name)!r} is not for {suffix} files such as {path}; "
                 "leave it out"
@@ -192,13 +196,23 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
         ) from error
     if not table.columns:
         raise DataError(f"{path} has no columns")
+    table = _without_totals(table, given)
     try:
         columns = given.harmonise.apply(table.columns, path, given.decimal)
     except InputError as error:  # which may follow from how the file was read
         error.remedy = error.remedy or "; ".join(table.doubts)
         raise
-    doubts = (*table.doubts, *totals_doubts(table.columns, table.row_names))
-    return table._replace(columns=columns, doubts=doubts)
+    return table._replace(columns=columns)
+
+
+def _without_totals(table: Table, given: Format) -> Table:
+    """Return a table without the rows at its end that hold totals."""
+    count, doubt = given.skip_end, ""
+    if count is None:
+        is_certain, doubt = totals_row(table.columns, table.row_names)
+        count = int(is_certain)
+    columns = without_end(table.columns, count, given.decimal) if count else table.columns
+    return table._replace(columns=columns, doubts=(*table.doubts, *filter(None, [doubt])))
 
 
 def suffix_of(path: Path) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets.columns import MISSING, Columns
+from gosta.datasets.columns import MISSING, Columns, from_cells
 from gosta.datasets.row_names import RowNames
 
 MOST_ROWS = 100  # that are looked at
+MOST_EMPTY = 0.1  # of the rows above totals, of a column in which totals have no value
 NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?\s*%?")
 TOTALS = re.compile(
     r"(sub)?(total|totals|totale|totali|totaux|totais|totales|totaal|gesamt|gesamtsumme|summe|suma"
@@ -66,19 +67,47 @@ def _is_numeric(column: Sequence[Any]) -> bool:
     return 2 * sum(map(_is_number, present)) > len(present)
 
 
-def totals_doubts(columns: Columns, rows: RowNames) -> tuple[str, ...]:
-    """Return the doubt about a last row that holds totals: by its words or by its numbers."""
+def totals_row(columns: Columns, rows: RowNames) -> tuple[bool, str]:
+    """Return whether the last row holds totals for certain, and what to say of it, if anything.
+
+    It does if a word says so and it has no value in a column in which nearly all rows have one, or
+    a sum of the numbers above it. A word or sums alone are named only.
+    """
     count = len(next(iter(columns.values()), ()))
     if count < 3:
-        return ()
+        return False, ""
     word = next(filter(None, map(_word_of_totals, columns.values())), "")
+    has_sum = any(map(_is_sum, columns.values()))
+    name = rows[count - 1]
+    if word and (has_sum or any(map(_ends_empty, columns.values()))):
+        return (
+            True,
+            f"{name} says {word!r}: it holds totals and is left out; say --skip-end 1, or 0",
+        )
     if word:
-        return (f"{rows[count - 1]} says {word!r}: it seems to hold totals, no row; remove it",)
-    if not any(_is_sum(column) for column in columns.values()):
-        return ()
-    return (
-        f"the numbers of {rows[count - 1]} are sums of those above; remove it if it is a total",
-    )
+        return False, f"{name} says {word!r}; if it holds totals, no row: --skip-end 1"
+    if has_sum:
+        return (
+            False,
+            f"the numbers of {name} are sums of those above; if it is a total: --skip-end 1",
+        )
+    return False, ""
+
+
+def without_end(columns: Columns, count: int, decimal: str) -> Columns:
+    """Return columns without their last values, of the types that a file without these would have."""
+    return {
+        name: from_cells(column[:-count].tolist(), decimal)
+        if column.dtype == object
+        else column[:-count]
+        for name, column in columns.items()
+    }
+
+
+def _ends_empty(column: NDArray[Any]) -> bool:
+    """Return whether a column ends without a value, while nearly all rows above have one."""
+    empty = [_is_empty(value) or value != value for value in column.tolist()]
+    return empty[-1] and sum(empty[:-1]) <= MOST_EMPTY * (len(empty) - 1)
 
 
 def _word_of_totals(column: NDArray[Any]) -> str:

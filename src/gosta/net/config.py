@@ -181,6 +181,10 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int | None,
         Key("lines above the names of columns; without it found where they are certain", 0),
     ] = None
+    skip_end: Annotated[
+        int | None,
+        Key("rows at the end that are left out; without it one of totals, if it is certain", 0),
+    ] = None
     harmonise: Annotated[
         Harmonisation | None,
         Key("how the file's names, values and units become those of the network:"),
@@ -191,7 +195,16 @@ class NodeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """How the data file is read."""
         sep = "\t" if self.sep == "tab" else self.sep
         rules = self.harmonise or Harmonisation()
-        return Format(sep, self.decimal, self.encoding, self.header, self.sheet, self.skip, rules)
+        return Format(
+            sep,
+            self.decimal,
+            self.encoding,
+            self.header,
+            self.sheet,
+            self.skip,
+            self.skip_end,
+            rules,
+        )
 
 
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
