@@ -95,7 +95,7 @@ def totals_row(columns: Columns, rows: RowNames) -> tuple[bool, str]:
 
 
 def without_end(columns: Columns, count: int, decimal: str) -> Columns:
-    """Return columns without their last values, of the types that a file without these would have."""
+    """Return columns without their last values, of the types that a file without these has."""
     return {
         name: from_cells(column[:-count].tolist(), decimal)
         if column.dtype == object
