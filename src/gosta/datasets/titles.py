@@ -106,7 +106,7 @@ def without_end(columns: Columns, count: int, decimal: str) -> Columns:
 
 def _ends_empty(column: NDArray[Any]) -> bool:
     """Return whether a column ends without a value, while nearly all rows above have one."""
-    empty = [_is_empty(value) or value != value for value in column.tolist()]
+    empty = [bool(_is_empty(value) or value != value) for value in column.tolist()]
     return empty[-1] and sum(empty[:-1]) <= MOST_EMPTY * (len(empty) - 1)
 
 
