@@ -15,7 +15,7 @@ from gosta.errors import InputError
 from gosta.views import terminal
 
 if TYPE_CHECKING:
-    from gosta.net.deploy.check_data import Finding
+    from gosta.net.deploy.findings import Finding
 
 
 def check(

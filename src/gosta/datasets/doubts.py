@@ -50,7 +50,8 @@ def is_per_cent(values: NDArray[np.float64]) -> bool:
     >>> is_per_cent(np.array([0.4, 12.0, 3.0, 71.5])), is_per_cent(np.array([0.4, 0.3, 99.0]))
     (True, False)
     """
-    known = values[~np.isnan(values)]
+    code = far_code(values)
+    known = values[~np.isnan(values) & (values != float(code or "nan"))]
     beyond = known[known > 1]
     is_within = bool(((known >= 0) & (known <= 100)).all())
     is_often = len(beyond) >= FEWEST_BEYOND * len(known)

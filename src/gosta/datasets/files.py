@@ -627,10 +627,11 @@ def read_excel(path: Path, given: Format) -> Table:
     doubts: tuple[str, ...] = ()
     if len(names) > 1 and given.sheet is None:
         if sum(map(_has_values, rows)) < 2:
-            others = shorten(names[1:])
-            raise DataError(
-                f"{path} has no rows in its first sheet, {sheet!r}; name another with --sheet: "
-                f"{others}"
+            raise FormatError(
+                f"{path} has no rows in its first sheet, {sheet!r}, of {shorten(names)}",
+                "name another, such as",
+                "sheet",
+                names[1],
             )
         doubts = (
             f"the sheet {sheet!r} is read, the first of {shorten(names)}; name one with --sheet",

@@ -119,6 +119,24 @@ class Harmonisation(
             },
         )
 
+    def limited_to(self, columns: Columns) -> Harmonisation:
+        """Return the rules of columns that a file has.
+
+        >>> Harmonisation({"a": "x", "b": "y"}, scale={"b": 2.0}).limited_to({"x": np.ones(1)})
+        Harmonisation(columns={'a': 'x'})
+        """
+        own = {name: theirs for name, theirs in self.columns.items() if theirs in columns}
+        names = {ALL_COLUMNS, *own, *(columns.keys() - set(own.values()))}
+        codes = self.na_values
+        if isinstance(codes, Mapping):
+            codes = {name: some for name, some in codes.items() if name in names}
+        return Harmonisation(
+            own,
+            {name: values for name, values in self.values.items() if name in names},
+            {name: factor for name, factor in self.scale.items() if name in names},
+            codes,
+        )
+
     def apply(self, columns: Columns, source: object, decimal: str = ".") -> Columns:
         """Return the columns of a file in the words of the network."""
         renamed = self._rename(columns, source)

@@ -11,17 +11,23 @@ from gosta.datasets.class_names import is_known_pair, suggests_positive
 from gosta.datasets.columns import match_key, value_text
 
 LIKE = 0.8  # how similar two words are that count as one
+LIKE_VALUE = 0.75  # the same of values of a column, as "kardiologia" and "cardiology"
+LEAST_VALUE = 6  # letters of such values
 FEWEST_LETTERS = 4  # of words of which one may begin with the other, as in "verstorben_am"
 # Words of the names of columns; those of a line mean the same.
 NAMES = """
 age alter edad idade eta leeftijd wiek vek kor alder alter_jahre
 sex gender geschlecht sexe sexo sesso geslacht plec pohlavi nem kon
-risk risiko risque riesgo risco rischio risico ryzyko riziko kockazat probability wahrscheinlichkeit
+risk risiko risque riesgo risco rischio risico ryzyko riziko kockazat probability score
+risk probability prob wahrscheinlichkeit prawdopodobienstwo probabilidad probabilite kans
 score punkte punktwert puntaje pontuacao punteggio punkty skore
 died dead death deceased verstorben gestorben tod tot decede deces mort fallecido fallecida muerte
 died dead death deceased muerto obito morte falecido morto deceduto decesso overleden overlijden
 died dead death deceased zgon zmarl smierc umrti zemrel halal
 event ereignis evenement evento gebeurtenis zdarzenie udalost esemeny
+days time followup follow fup nachbeobachtung suivi seguimiento seguimento obserwacji
+days months mnd mies
+days maanden monate mois meses mesi miesiace weeks wochen weken tygodnie semanas semaines
 days tage jours dias giorni dagen dni dny dzien nap
 months monate mois meses mesi maanden miesiace mesice honap
 years jahre ans annees anos anni jaren lata roky ev
@@ -33,8 +39,15 @@ height grosse groesse taille altura estatura statura lengte wzrost vyska
 weight gewicht poids peso masa waga hmotnost
 outcome ergebnis resultado desfecho esito uitkomst wynik vysledek
 site hospital klinik krankenhaus hopital hospital ospedale ziekenhuis szpital nemocnice
+ward station abteilung service servico servicio afdeling oddzial reparto oddeleni department
 id patient patnr patid pacjent pacient paciente paziente
 """
+UNITS = {  # of times, in days
+    1.0: "days day tage tag jours jour dias dia giorni dagen dni dny nap",
+    7.0: "weeks week wochen semaines semanas settimane weken tygodnie",
+    30.4375: "months month mths monate monat mois meses mes mesi maanden mnd miesiace mies honap",
+    365.25: "years year yrs jahre jahr ans annees anos anni jaren lata roky",
+}
 MEANINGS = [set(line.split()) for line in NAMES.strip().splitlines()]
 WOMEN = """
 f w female woman weiblich frau femme feminin mujer femenino feminino femmina donna vrouw v
@@ -69,16 +82,17 @@ def likeness(wanted: str, name: str) -> float:
     >>> likeness("risk", "Ryzyko zgonu") > likeness("age", "Ryzyko zgonu")
     True
     """
-    theirs, found = _words(name), 0
+    theirs, found = words_of(name), 0
     others = len(theirs)
-    for word in _words(wanted):
+    for word in words_of(wanted):
         same = next((one for one in theirs if _is_same(word, one)), None)
         if same is not None:
             found, others = found + 1, others - 1
-    return found / max(len(_words(wanted)), 1) - 0.1 * others if found else 0.0
+    return found / max(len(words_of(wanted)), 1) - 0.1 * others if found else 0.0
 
 
-def _words(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
+    """Return the words and numbers in the name of a column, without capitals and accents."""
     return re.findall(r"[a-z]+|\d+", plain(name))
 
 
@@ -90,6 +104,16 @@ def _is_same(wanted: str, word: str) -> bool:
         or difflib.SequenceMatcher(None, word, one).ratio() >= LIKE
         for one in meant
     )
+
+
+def days_of(name: str) -> float | None:
+    """Return how many days the unit of time in a name has; None if there is none.
+
+    >>> days_of("follow_up_mnd"), days_of("Tempo (dias)"), days_of("age")
+    (30.4375, 1.0, None)
+    """
+    words = {*words_of(name)}
+    return next((days for days, units in UNITS.items() if words & {*units.split()}), None)
 
 
 def is_code(value: str) -> bool:
@@ -116,7 +140,10 @@ def level_of(value: object, levels: Sequence[str | int | float]) -> str | int | 
         if is_known_pair("no", spoken) or is_known_pair(spoken, "yes"):
             return levels[suggests_positive("", spoken)]
     begun = [level for level, name in zip(levels, names, strict=True) if name.startswith(text)]
-    return begun[0] if len(begun) == 1 and len(text) > 1 else None
+    if len(begun) == 1 and len(text) > 1:
+        return begun[0]
+    near = difflib.get_close_matches(text, names, n=2, cutoff=LIKE_VALUE)
+    return levels[names.index(near[0])] if len(near) == 1 and len(text) >= LEAST_VALUE else None
 
 
 def unknown_values(values: Iterable[object], levels: Sequence[str | int | float]) -> list[object]:

@@ -18,7 +18,7 @@ from gosta.net import addresses
 from gosta.net.agreements import add_agreement, set_leaving
 from gosta.net.config import NodeConfig, read_node, write
 from gosta.net.deploy import check, plan
-from gosta.net.deploy.check_data import Finding
+from gosta.net.deploy.findings import Finding
 from gosta.net.deploy.network import Network
 from gosta.net.members import read_list, write_list
 from gosta.net.node.source import fingerprint

@@ -221,9 +221,10 @@ def test_mistakes_in_a_dictionary(run: Any, tmp_path: Path, text: str, message: 
     ("options", "level"),
     [
         ((), "ok"),
-        (("--value", "died:yes=no,no=yes"), "warning"),
-        (("--value", "event:1=0,0=1"), "warning"),
-        (("--scale", "days=0.0329"), "warning"),  # a site that counts months
+        (("--value", "died:yes=no,no=yes"), "error"),
+        (("--value", "event:1=0,0=1"), "error"),
+        (("--scale", "days=0.0329"), "error"),  # a site that counts months
+        (("--scale", "days=0.9"), "warning"),
     ],
 )
 def test_outcomes_that_contradict_times_and_events_are_found(
@@ -247,3 +248,4 @@ def test_outcomes_that_contradict_times_and_events_are_found(
     found = {one["check"]: one for one in map(json.loads, shown[1].splitlines())}
     assert found["outcome"]["level"] == level
     assert found["outcome"]["text"].startswith("died and event before 365 contradict each other in")
+    assert (found["rows"]["level"] == "error") == (level == "error")

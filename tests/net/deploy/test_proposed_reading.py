@@ -103,7 +103,11 @@ def german(path: Path) -> None:
         (
             portuguese,
             "a.xlsx",
-            ["columns: the file has ID, Sexo, Risco (%),", "row 94 says 'Total'", "age:999"],
+            [
+                "columns: the file has ID, Sexo, Risco (%),",
+                "row 94 says 'Total': it holds",
+                "age:999",
+            ],
         ),
         (german, "a.csv", ["'verstorben' seems to be it: --column died=verstorben", "k.A."]),
     ],
@@ -151,3 +155,70 @@ def test_a_clean_file_has_no_proposal(run: Any, tmp_path: Path, invitation: Path
     CLEAN.to_csv(tmp_path / "a.csv", index=False)
     code, out, _ = run("check", invitation, "--data", tmp_path / "a.csv")
     assert (code, "options" in out) == (0, False)
+
+
+def test_columns_and_values_that_no_name_tells_are_said_to_be_open(
+    run: Any, tmp_path: Path, invitation: Path
+) -> None:
+    names = {"risk": "P1", "risk_new": "P2", "died": "overleden", "sex": "x", "age": "leeftijd"}
+    values = {"sex": CLEAN["sex"].map({"f": "1e", "m": "2e"})}
+    CLEAN.assign(**values).rename(columns=names).to_csv(tmp_path / "a.csv", index=False)
+    code, out, _ = run("check", invitation, "--data", tmp_path / "a.csv", "--json")
+    findings = [json.loads(line) for line in out.splitlines()]
+    left = {one["text"]: one for one in findings if one["check"] == "still open"}
+    assert code == 1
+    risks = left["which column of the file is risk and which risk_new"]
+    assert risks["detail"] == "by their values: P1, P2"
+    assert risks["hint"] == "--column risk=... --column risk_new=..."
+    assert "which column of the file is sex" in left
+    assert findings[-1]["text"].startswith("these are not all")
+    named = ("--column", "sex=x", "--column", "risk=P1", "--column", "risk_new=P2")
+    out = run("check", invitation, "--data", tmp_path / "a.csv", *named)[1]
+    assert "sex:1e=...,2e=..." in out or "sex:2e=...,1e=..." in out
+
+
+def test_per_cent_codes_and_the_second_sheet_are_found_at_once(
+    run: Any, tmp_path: Path, invitation: Path
+) -> None:
+    risks = (100 * CLEAN["risk"]).fillna(999)
+    book = openpyxl.Workbook()
+    book.active.append(["Leia-me"])
+    sheet = book.create_sheet("Doentes")
+    sheet.append(["risk", "risk_new", "died", "sex", "age"])
+    for k, one in CLEAN.iterrows():
+        sheet.append([risks[k], one["risk_new"], one["died"], one["sex"], one["age"]])
+    book.save(tmp_path / "a.xlsx")
+    out = run("check", invitation, "--data", tmp_path / "a.xlsx")[1]
+    last = "--sheet Doentes --scale risk=0.01 --na-values risk:999"
+    assert out.splitlines()[-1].strip() == last
+
+
+def test_a_column_that_is_not_there_stops_no_check(
+    run: Any, tmp_path: Path, invitation: Path
+) -> None:
+    CLEAN.to_csv(tmp_path / "a.csv", index=False)
+    named = ("--column", "age=leeftijd", "--scale", "lactate=2")
+    code, out, _ = run("check", invitation, "--data", tmp_path / "a.csv", *named, "--drop-missing")
+    assert code == 1
+    assert "unknown column of a.csv 'leeftijd'; there are: risk, risk_new" in out
+    assert "values of died: all declared: no, yes" in out
+
+
+def test_risks_of_another_unit_and_copies_are_found(
+    run: Any, tmp_path: Path, invitation: Path
+) -> None:
+    frame = pd.concat([CLEAN, CLEAN[3:6]]).assign(Nr=[*range(N), 3, 7, 8])
+    frame.loc[:2, "Nr"] = 50
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    file = ("--data", tmp_path / "a.csv", "--drop-missing", "--json")
+    found = [json.loads(one) for one in run("check", invitation, *file)[1].splitlines()]
+    assert [one["detail"] for one in found if one["check"] == "copies"] == [
+        "1 row: line 92",
+        "5 rows: line 3, line 4, line 52, line 93, line 94",
+    ]
+    out = run("check", invitation, *file, "--scale", "risk=0.01")[1]
+    found = [json.loads(one) for one in out.splitlines()]
+    hint = next(one["hint"] for one in found if one["check"] == "risks of risk")
+    assert hint.endswith("If their unit is another: leave out --scale risk")
+    (CLEAN.assign(risk=CLEAN["risk"] / 100)).to_csv(tmp_path / "a.csv", index=False)
+    assert "If their unit is another: --scale risk=100" in run("check", invitation, *file)[1]

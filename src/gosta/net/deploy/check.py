@@ -30,7 +30,8 @@ from gosta.net.addresses import certificate_name
 from gosta.net.agreements import read_agreements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig, NodeSettings, Task
 from gosta.net.deploy.bundles import Invitation
-from gosta.net.deploy.check_data import PROPOSAL, Counted, Finding, Level, check_data
+from gosta.net.deploy.check_data import PROPOSAL, Counted, check_data
+from gosta.net.deploy.findings import Finding, Level
 from gosta.net.deploy.node_folder import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, NodeFolder
 from gosta.net.deploy.site_log import read_history
 from gosta.net.deploy.terms import row_words

@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,64 +19,19 @@ from gosta.datasets.files import Format
 from gosta.datasets.harmonise import Harmonisation
 from gosta.errors import GostaError, shorten
 from gosta.net.config import NODE_FILE, NodeConfig, Task
-from gosta.net.deploy.column_views import (
-    ColumnView,
-    Declared,
-    count_missing,
-    load_raw,
-    view_columns,
-)
-from gosta.net.deploy.proposed_reading import Wanted, options_text, propose
-from gosta.net.node.rows import (
-    columns_of,
-    layout_of,
-    load_table,
-    people_of,
-    read_rows,
-    read_table,
-    sums_of,
-)
+from gosta.net.deploy.check_values import OUTCOME, check_copies, check_values
+from gosta.net.deploy.column_views import Declared, count_missing, load_raw, view_columns
+from gosta.net.deploy.findings import Finding, share_text
+from gosta.net.deploy.proposed_reading import Wanted, options_text, pairs_text, propose, still_open
+from gosta.net.node.rows import columns_of, load_table, people_of, read_rows, read_table, sums_of
 from gosta.private.policy import Policy
-from gosta.views import numbers
 
 MOST_NAMES = 40  # of the columns of a file that are listed
 UNREADABLE = "cannot be read"
 NOT_THERE = "not in the file"
 PROPOSAL = "options"
+OPEN = "still open"
 PER_CENT = "of per cent, this makes shares"
-Level = Literal["ok", "warning", "error"]
-
-
-class Finding(NamedTuple):
-    """The outcome of one check."""
-
-    check: str
-    level: Level
-    text: str  # without values of the data
-    hint: str = ""  # what to do
-    detail: str = ""  # may hold values of the data: for this site only
-    view: ColumnView | None = None  # of a column, with values: for this site only
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain values, for JSON."""
-        view = None if self.view is None else self.view._asdict()
-        plain = self._asdict()
-        return plain | {"view": view} if view else {k: v for k, v in plain.items() if k != "view"}
-
-    @classmethod
-    def ok(cls, check: str, text: str) -> Finding:
-        """Return a finding of what is right."""
-        return cls(check, "ok", text)
-
-    @classmethod
-    def warning(cls, check: str, text: str, hint: str = "", detail: str = "") -> Finding:
-        """Return a finding of what may be wrong."""
-        return cls(check, "warning", text, hint, detail)
-
-    @classmethod
-    def error(cls, check: str, text: str, hint: str = "", detail: str = "") -> Finding:
-        """Return a finding of what keeps the node from taking part."""
-        return cls(check, "error", text, hint, detail)
 
 
 class Counted(NamedTuple):
@@ -86,18 +41,27 @@ class Counted(NamedTuple):
     people: int | None = None  # whose rows these are, if the policy names a column of persons
 
 
+_NOT_YET = Finding.error("rows", "cannot be used before the errors above are corrected")
+
+
 def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counted, list[Finding]]:
     """Return how many rows count, and findings."""
     task, form = config.network, config.node.format
     path = folder / config.node.data
     found: list[Finding] = []
     if not task.encoded_columns:
+        form, unknown = _known_names(path, form)
         found = _check_table(task, path, policy, form, form)
         if any(one.level != "ok" for one in found):
-            proposed = propose(path, form, _wanted(task, policy))
+            wanted = _wanted(task, policy)
+            proposed = propose(path, form, wanted)
             found = _check_table(task, path, policy, form, proposed)
+            left = list(still_open(path, proposed, wanted))
+            found += [Finding.warning(OPEN, one.text, one.hint, one.detail) for one in left]
             if options_text(proposed) != options_text(form):
-                found.append(_proposal(proposed, _has_missing(task, path, policy, proposed)))
+                drops = _has_missing(task, path, policy, proposed)
+                found.append(_proposal(proposed, drops, bool(left)))
+        found = [*unknown, *found]
         if found and found[0].text == UNREADABLE:
             return Counted(), found
     counted, rows = _count(task, path, folder, policy, form, found)
@@ -117,6 +81,8 @@ def _count(
             counted = counted._replace(people=len(set(people.tolist())))
     except GostaError as error:
         return Counted(), _unusable(found, error)
+    if any(one.check == OUTCOME and one.level == "error" for one in found):
+        return Counted(), _NOT_YET
     return counted, _check_count(task, counted, policy)
 
 
@@ -131,6 +97,7 @@ def _check_table(
             *map(_doubt, table.doubts),
             *_check_columns(task, table, policy, raw, form, proposed.harmonise),
             *_check_codes(raw, form),
+            *check_copies(raw, form.harmonise.columns.get(policy.person or "", policy.person)),
         ]
     except GostaError as error:
         hint = f"see node.data in {NODE_FILE}"
@@ -163,11 +130,32 @@ def _has_missing(task: Task, path: Path, policy: Policy, form: Format) -> bool:
     return not task.drop_missing and any(count_missing(column) for column in read)
 
 
-def _proposal(proposed: Format, drops_missing: bool) -> Finding:
+def _known_names(path: Path, form: Format) -> tuple[Format, list[Finding]]:
+    """Return how a file is read without names that it has not, and a finding about these."""
+    try:
+        raw = load_table(path, form._replace(harmonise=Harmonisation()))
+    except GostaError:
+        return form, []  # which is found when it is read
+    known = form.harmonise.limited_to(raw.columns)
+    if known == form.harmonise:
+        return form, []
+    try:
+        form.harmonise.apply(raw.columns, path.name, form.decimal)
+    except GostaError as error:
+        hint = "change --column, --value, --scale or --na-values, or those in node.toml"
+        text = "a column that is named is not in the file"
+        return form._replace(harmonise=known), [Finding.error("columns", text, hint, error.reason)]
+    return form, []
+
+
+def _proposal(proposed: Format, drops_missing: bool, is_partial: bool) -> Finding:
     """Return the options that read a file as it seems to be meant."""
+    text = "with these the file seems to be read as it is meant"
+    if is_partial:
+        text = "these are not all: complete what is still open, above"
     return Finding.warning(
         PROPOSAL,
-        "with these the file seems to be read as it is meant; look at each, and try them",
+        f"{text}; look at each, and try them",
         options_text(proposed) + " --drop-missing" * drops_missing,
     )
 
@@ -176,7 +164,7 @@ def _unusable(found: Sequence[Finding], error: GostaError) -> Finding:
     """Return the finding for rows that cannot be used, for a reason that may be found already."""
     errors = [one for one in found if one.level == "error"]
     if any(error.reason in one.detail or one.text == NOT_THERE for one in errors):
-        return Finding.error("rows", "cannot be used before the errors above are corrected")
+        return _NOT_YET
     return Finding.error("rows", "cannot be used", "correct the file", str(error))
 
 
@@ -248,8 +236,8 @@ def _check_columns(
         if one.levels and name in data.columns:
             known = rules.values.get(name, {})
             yield _check_levels(data, name, one.levels, name == task.label, known)
-    if task.private and task.label and task.classes:
-        yield from _check_outcome(task, data, policy)
+    if task.private and task.label and task.classes and task.fit is None:
+        yield from check_values(task, data, policy, form.harmonise.scale)
 
 
 def _missing_column(name: str, likely: str | None, is_read: bool) -> Finding:
@@ -260,48 +248,6 @@ def _missing_column(name: str, likely: str | None, is_read: bool) -> Finding:
     if is_read:
         return Finding.error(f"column {name}", NOT_THERE, hint)
     return Finding.warning(f"column {name}", "not in the file by this name", hint)
-
-
-def _check_outcome(task: Task, data: Data, policy: Policy) -> Iterator[Finding]:
-    """Check that the outcome is that of an event before the horizon, where there are both."""
-    if task.fit is not None:
-        return
-    named = (
-        dict(zip(sketch.roles, (axis.column for axis in sketch.axes), strict=False))
-        for sketch in layout_of(task).sketches
-    )
-    roles = next((one for one in named if {"time", "event"} <= one.keys()), None)
-    horizon = _horizon(task)
-    if roles is None or horizon is None:
-        return
-    try:
-        table = data.select(label=task.label, drop_missing=True)
-        table = dataclasses.replace(table, declared_classes=task.classes, is_partial=True)
-        outcome = table.class_codes()[0] == len(task.classes) - 1
-        times, events = table.to_floats([roles["time"], roles["event"]]).T
-    except GostaError:
-        return  # other findings say why
-    has_event = events > 0
-    contradicts = np.where(
-        outcome, (times > horizon) | (events == 0), has_event & (times < horizon)
-    )
-    count = int(np.count_nonzero(contradicts & ~np.isnan(times + events)))
-    share = _share(count, len(data), policy)
-    text = f"{task.label} and {roles['event']} before {horizon:g} contradict each other in {share}"
-    if count == 0:
-        yield Finding.ok("outcome", f"{text} of the rows")
-        return
-    hint = f"is {roles['time']} in the study's unit, and are both coded as the study says?"
-    first = f"first in {data.row_names[np.argmax(contradicts)]}"
-    yield Finding.warning("outcome", f"{text} of the rows", hint, first)
-
-
-def _horizon(task: Task) -> float | None:
-    """Return the horizon that the statistics of times have in common; None: there is none."""
-    given = [task.options.get("horizon")]
-    given += [own.get("horizon") for own in task.options.values() if isinstance(own, dict)]
-    found = {float(one) for one in given if isinstance(one, int | float)}
-    return found.pop() if len(found) == 1 else None
 
 
 def _declared(task: Task) -> dict[str, Declared]:
@@ -326,7 +272,7 @@ def _check_missing(
     task: Task, data: Data, name: str, missing: int, policy: Policy, kind: str = "values"
 ) -> Finding:
     """Check how many values of a column are missing."""
-    share = _share(missing, len(data), policy)
+    share = share_text(missing, len(data), policy)
     if missing and not task.drop_missing:
         hint = (
             "complete the rows, or leave them out: drop_missing = true under [network] "
@@ -351,7 +297,7 @@ def _check_numbers(
         return finding
     low, high = ends
     beyond = int(np.count_nonzero((values < low) | (values > high)))
-    share = _share(beyond, len(data), policy)
+    share = share_text(beyond, len(data), policy)
     text = f"{finding.text}, beyond {low:g} to {high:g} in {share}"
     if beyond and low >= 0 and high <= 1 and is_per_cent(values):
         return Finding.warning(finding.check, text, f"{PER_CENT}: --scale {name}=0.01")
@@ -392,21 +338,10 @@ def _check_levels(
             table.level_codes(name, levels)
     except GostaError as error:
         text = f"others than those declared for all sites ({shorten(levels)})"
-        pairs = ",".join(f"{value}={level}" for value, level in meant.items()) or "...=..."
-        option = f"--value {shlex.quote(f'{name}:{pairs}')}"
+        option = f"--value {pairs_text(name, data.columns[name], levels, meant)}"
         hint = (
             f"say what they mean ({option}), correct the rows, or ask the coordinator to declare "
             "the value for all sites"
         )
         return Finding.error(f"values of {name}", text, hint, error.reason)
     return Finding.ok(f"values of {name}", f"all declared: {shorten(levels)}")
-
-
-def _share(count: int, rows: int, policy: Policy) -> str:
-    """Return a share of the rows, in words where it would tell of too few rows."""
-    least = policy.min_rows
-    if count == 0:
-        return "none"
-    if count < least or rows < least:
-        return f"fewer than {least}"
-    return "nearly all" if rows - count < least else numbers.percent(count / rows, ".0f")
