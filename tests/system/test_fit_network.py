@@ -143,3 +143,51 @@ def test_what_is_missing_is_told(tmp_path: Path, options: tuple[str, ...], messa
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"dose": 2.0 * table()["age"]}, "column dose of the model is a combination of age"),
+        ({"died": np.where(table()["age"] > 60, "yes", "no")}, "the columns separate the classes"),
+    ],
+)
+def test_what_cannot_be_fitted_is_told_by_every_node(
+    tmp_path: Path, changes: dict[str, object], reason: str
+) -> None:
+    table().assign(**changes).to_csv(tmp_path / "data.csv", index=False)
+    network = tmp_path / "net"
+    model = ("--fit", "logistic", "--outcome", "died", *COLUMNS, "--by", "site")
+    gosta(
+        "network", "init", network, *model, "--data", tmp_path / "data.csv", "--port", ports.free(6)
+    )
+    with Processes(*(network / name for name in NAMES)) as processes:
+        processes.start(*NAMES)
+        for status in processes.wait(all_complete):
+            assert status.sums is not None
+            assert reason in status.sums.results[0].why
+        processes.stop()
+    for name in NAMES:
+        assert reason in gosta("status", network / name).stdout.replace("\n", " ")
+    done = gosta("fit", "--private", network)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_site_whose_rows_cannot_be_used_is_told_why(tmp_path: Path, data: Path) -> None:
+    """Classes of text are none of numbers; a class that no site declared, and no rows."""
+    model = ("--fit", "logistic", "--outcome", "died", *COLUMNS, "--by", "site", "--data", data)
+    gosta("network", "init", tmp_path / "net", *model, "--port", ports.free(6))
+    node = tmp_path / "net" / "node-1"
+    lines = (node / "data.csv").read_text().splitlines()
+    assert gosta("check", node).returncode == 0
+    for changed, reason in {
+        lines[1].replace("no", "maybe").replace("yes", "maybe"): "others than those declared",
+        "": "has no rows",
+    }.items():
+        rest = lines[2:] if changed else []
+        (node / "data.csv").write_text("\n".join([lines[0], *filter(None, [changed]), *rest]))
+        done = gosta("check", node)
+        assert done.returncode == 1
+        assert reason in done.stdout

@@ -265,7 +265,18 @@ def _declared(task: Task) -> dict[str, Declared]:
             found[name] = Declared(ends)
     if task.fit is not None:
         found |= {name: Declared(levels=one) for name, one in task.fit.levels.items()}
+        found |= _declared_of_model(task.options)
     return found | {name: Declared(levels=one) for name, one in task.private.strata.items()}
+
+
+def _declared_of_model(options: Mapping[str, Any]) -> dict[str, Declared]:
+    """Return classes or the range of a model's outcome, and values of its strata."""
+    found = {name: Declared(levels=tuple(values)) for name, values in options.get("strata", ())}
+    if "classes" in options:
+        found[options["outcome"]] = Declared(levels=tuple(options["classes"]))
+    elif "high" in options:
+        found[options["outcome"]] = Declared((options.get("low", 0.0), options["high"]))
+    return found
 
 
 def _check_missing(
@@ -287,7 +298,8 @@ def _check_numbers(
 ) -> Finding:
     """Check that a column holds numbers, and how many are missing or beyond its range."""
     try:
-        values = data.select(drop_missing=True).to_floats([name])[:, 0]
+        event = task.event or task.options.get("event")
+        values = data.select(drop_missing=True, event=event).to_floats([name])[:, 0]
     except GostaError as error:
         text = "does not hold numbers only"
         return Finding.error(f"column {name}", text, error.remedy, error.reason)
