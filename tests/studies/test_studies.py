@@ -18,6 +18,7 @@ from gosta.datasets.dictionary import Column
 from gosta.errors import InputError
 from gosta.private.settings import PrivateSettings
 from gosta.sketches import SKETCHES
+from gosta.sketches.layout_builder import TooManySumsError
 from gosta.studies import pooled, results
 from gosta.studies.definition import Asked, Study, check_study, read_study, study_text
 from gosta.studies.proposal import Answers, fewer_bins, propose
@@ -402,6 +403,28 @@ def test_as_many_bins_are_proposed_as_fit() -> None:
     assert fewer_bins(propose(answers)) == ""
 
 
+def test_the_bins_that_are_advised_fit_and_no_others_do() -> None:
+    """Sums jump with bins, as risks have an edge at each multiple of 0.05 too."""
+    ward = Column("class", classes=("a", "b", "c", "d"))
+    columns = {**COLUMNS, "ward": ward}
+    study = msgspec.structs.replace(make(groups=("sex", "ward")), columns=columns)
+    most = propose_bins(study, 80)
+    assert with_bins(study, most).layout().size <= 131_072
+    assert {propose_bins(study, bins) for bins in range(most + 1, most + 8)} == {most}
+
+
+def propose_bins(study: Study, bins: int) -> int:
+    """Return how many bins the error for too many of them advises."""
+    with pytest.raises(TooManySumsError, match="fewer bins") as caught:
+        with_bins(study, bins).layout()
+    assert f"--bins {caught.value.bins}," in caught.value.remedy
+    return int(caught.value.bins or 0)
+
+
+def with_bins(study: Study, bins: int) -> Study:
+    return msgspec.structs.replace(study, privacy=PrivateSettings(bins))
+
+
 def test_a_risk_of_0_does_not_remove_calibration_in_one_place(folder: Path) -> None:
     study = make(questions=("calibration",))
     parts = load(folder)
@@ -461,7 +484,7 @@ def test_from_three_files_to_results_on_the_command_line(
         (("init", "NEW", "--label", "died", "--data", "FILE"), "discrimination needs a label"),
         (
             ("init", "NEW", "--label", "died", "--score", "a,b", "--bins", "8000"),
-            "gosta study init --bins 5886, or bins = 5886 under [privacy] of study.toml",
+            "gosta study init --bins 4233, or bins = 4233 under [privacy] of study.toml",
         ),
         (("check", "NEW"), "no such file"),
         (("run", "NEW"), "data is missing"),

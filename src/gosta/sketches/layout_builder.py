@@ -21,12 +21,18 @@ from gosta.statistics.definition import Options
 from gosta.statistics.references import parse_references
 
 MOST_NUMBERS = 131_072  # in a vector: 1 MiB a site
+FEWEST_BINS = 2  # of a proposal
 MANY_STRATA = 32  # from which on a message names them
 Ranges = Mapping[str, tuple[float, float]]
 
 
 class TooManySumsError(InputError):
-    """The statistics need more sums than one release has."""
+    """The statistics need more sums than one release has.
+
+    `bins` is the most bins, fewer than those asked for, whose sums fit; None: no number of them.
+    """
+
+    bins: int | None = None
 
 
 class BinSettings(Protocol):
@@ -140,13 +146,12 @@ def make_layout(
     if not classes and data is not None and any(request.has_label for request in requests):
         classes = data.class_codes()[1]
     frame = Layout((), label, tuple(classes), _levels(settings, data), _groups(settings))
-    # Also where edges are found, whose layout has the same size.
-    final = _check(_final(requests, settings, frame, {}), settings)
-    edge_parts = _axes_to_find(requests, settings, final) if settings.find_edges else {}
-    if not edge_parts:
-        return final
-    next_round = partial(_second_round, requests, settings, frame, edge_parts)
-    return _check(Layout(tuple(edge_parts.values()), next_round=next_round, rows=final), settings)
+    if settings.bins < 1:
+        raise InputError(f"bins = {settings.bins} must be at least 1")
+    layout = _first_round(requests, settings, frame)
+    if _most_sums(layout) > MOST_NUMBERS:
+        raise _too_many(layout, settings, _fitting_bins(layout, requests, settings, frame))
+    return layout
 
 
 def _request(
@@ -373,6 +378,16 @@ def _final(
     return replace(frame, parts=tuple(parts))
 
 
+def _first_round(requests: Sequence[_Request], settings: BinSettings, frame: Layout) -> Layout:
+    """Return the layout that finds edges, or the final one where none are to be found."""
+    final = _final(requests, settings, frame, {})
+    edge_parts = _axes_to_find(requests, settings, final) if settings.find_edges else {}
+    if not edge_parts:
+        return final
+    next_round = partial(_second_round, requests, settings, frame, edge_parts)
+    return Layout(tuple(edge_parts.values()), next_round=next_round, rows=final)
+
+
 def _axes_to_find(
     requests: Sequence[_Request], settings: BinSettings, final: Layout
 ) -> dict[str, Part]:
@@ -407,27 +422,44 @@ def _second_round(
     return _final(requests, settings, frame, found_edges)
 
 
-def _check(layout: Layout, settings: BinSettings) -> Layout:
-    if settings.bins < 1:
-        raise InputError(f"bins = {settings.bins} must be at least 1")
-    if layout.size > MOST_NUMBERS:
-        axes = max(sum(axis.bins > 1 for axis in sketch.axes) for sketch in layout.sketches)
-        fewer = int(settings.bins * (MOST_NUMBERS / layout.size) ** (1 / max(axes, 1)))
-        remedy = (
-            f"use fewer bins (--bins {fewer})"
-            if fewer > 1
-            else "use fewer bins, strata or statistics"
-        )
-        strata = ", ".join(
-            f"{column} has {len(levels):,} values" for column, levels in layout.levels
-        )
-        if len(layout.strata) >= MANY_STRATA:
-            remedy += f"; these are {len(layout.strata):,} strata, as {strata}: are they meant?"
-        raise TooManySumsError(
-            f"bins = {settings.bins}: {layout.size:,} sums, at most {MOST_NUMBERS:,} are possible",
-            remedy=remedy,
-        )
-    return layout
+def _most_sums(layout: Layout) -> int:
+    """Return the sums of the larger of both rounds; found edges do not change their number."""
+    return max(layout.size, layout.final.size)
+
+
+def _too_many(layout: Layout, settings: BinSettings, fitting: int | None) -> TooManySumsError:
+    final = layout.final
+    remedy = f"use fewer bins (--bins {fitting})" if fitting else "use fewer strata or statistics"
+    strata = ", ".join(f"{column} has {len(levels):,} values" for column, levels in final.levels)
+    if len(final.strata) >= MANY_STRATA:
+        remedy += f"; these are {len(final.strata):,} strata, as {strata}: are they meant?"
+    sums = f"{_most_sums(layout):,} sums, at most {MOST_NUMBERS:,} are possible"
+    error = TooManySumsError(f"bins = {settings.bins}: {sums}", remedy=remedy)
+    error.bins = fitting
+    return error
+
+
+def _fitting_bins(
+    layout: Layout, requests: Sequence[_Request], settings: BinSettings, frame: Layout
+) -> int | None:
+    """Return the most bins, fewer than those of a layout that is too large, whose sums fit.
+
+    Sums do not grow with each bin, as there are edges at cuts too: 20 bins of a risk have an edge
+    at each multiple of 0.05, and 21 have 40 bins. An axis of n bins has n to n + cuts of them, so
+    each layout tells how many bins are too many for sure. Of 100 bins or more, a few are passed
+    over.
+    """
+    cuts = max(map(len, _cuts(requests).values()), default=0)
+    axes = max(sum(axis.bins > 1 for axis in sketch.axes) for sketch in layout.final.sketches)
+    bins, sums = settings.bins, _most_sums(layout)
+    while sums > MOST_NUMBERS:
+        most = (bins + cuts) * (MOST_NUMBERS / sums) ** (1 / max(axes, 1))
+        bins = min(bins - max(1, bins // 50), int(most))
+        if bins < FEWEST_BINS:
+            return None
+        fewer = Bins(bins, settings.ranges, settings.edges, settings.find_edges)
+        sums = _most_sums(_first_round(requests, fewer, frame))
+    return bins
 
 
 def check_columns(layout: Layout, settings: BinSettings) -> None:

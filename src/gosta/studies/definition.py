@@ -271,7 +271,8 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         except TooManySumsError as error:
             where = rf"gosta study init --bins \1, or bins = \1 under [privacy] of {STUDY_FILE}"
             remedy = re.sub(r"--bins (\d+)", where, error.remedy)
-            raise TooManySumsError(error.reason, remedy=remedy) from None
+            error.remedy = remedy
+            raise
 
 
 def columns_of(groups: Sequence[str]) -> tuple[str, ...]:

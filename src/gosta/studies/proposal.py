@@ -22,9 +22,9 @@ from gosta.studies.definition import Asked, Study, check_study, columns_of
 from gosta.studies.questions import OF_RISKS, QUESTIONS
 
 MOST_CLASSES = 12  # of a column that is described by classes
-# The most that fit are taken, few if there is noise.
-BINS = (80, 60, 40, 30, 20, 10)
-BINS_WITH_NOISE = (20, 10)
+# As many are taken as fit, at most these; few if there is noise.
+BINS = 80
+BINS_WITH_NOISE = 20
 DELTA = 1e-6  # far below one over the rows of a study
 PLAIN_CLASSES = ("no", "yes")
 RISK_THRESHOLDS = (0.1, 0.2, 0.3, 0.5)
@@ -108,35 +108,32 @@ def propose(answers: Answers, data: Data | None = None) -> Study:
 def fewer_bins(study: Study) -> str:
     """Return why a proposed study has fewer bins than others; "" if it has not."""
     bins, privacy = (BINS if study.privacy.epsilon is None else BINS_WITH_NOISE), study.privacy
-    if privacy.bins is None or privacy.bins >= bins[0]:
+    if privacy.bins is None or privacy.bins >= bins:
         return ""
     names = [name for columns in study.groups for name in study.group_names(columns)]
     groups = f"in each of the {len(names)} groups of {', '.join(study.study.groups)}"
     why = groups if names else "for all"
     return (
-        f"{privacy.bins} bins of each column in place of {bins[0]}, as the sums {why} must fit "
+        f"{privacy.bins} bins of each column in place of {bins}, as the sums {why} must fit "
         "into one release; with fewer groups or scores there are more, and brackets are narrower"
     )
 
 
 def _with_bins(asked: Asked, columns: dict[str, Column], answers: Answers) -> Study:
     """Return the study with the most bins whose sums fit into one release."""
-    proposed = BINS_WITH_NOISE if answers.epsilon else BINS
-    for bins in proposed if answers.bins is None else (answers.bins,):
-        privacy = PrivateSettings(bins)
-        if answers.epsilon is not None:
-            delta = DELTA if answers.delta is None else answers.delta
-            privacy = replace(privacy, epsilon=answers.epsilon, delta=delta)
-        study = Study(asked, columns, privacy)
-        try:
-            study.layout()
-        except TooManySumsError:
-            if answers.bins is not None:
-                raise
-            continue
-        except InputError:
-            pass  # checks of the file say what is missing
-        return study
+    privacy = PrivateSettings(answers.bins or (BINS_WITH_NOISE if answers.epsilon else BINS))
+    if answers.epsilon is not None:
+        delta = DELTA if answers.delta is None else answers.delta
+        privacy = replace(privacy, epsilon=answers.epsilon, delta=delta)
+    study = Study(asked, columns, privacy)
+    try:
+        study.layout()
+    except TooManySumsError as error:
+        if answers.bins is not None or error.bins is None:
+            raise
+        return Study(asked, columns, replace(privacy, bins=error.bins))
+    except InputError:
+        pass  # checks of the file say what is missing
     return study
 
 
