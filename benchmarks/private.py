@@ -62,6 +62,7 @@ class NotCounts(NamedTuple):
     are_counts: bool = False
     bits: int = 24
     most_features: int = 1
+    budget_share: float = 1.0
 
 
 def make_rows(n: int) -> Rows:

@@ -35,6 +35,7 @@ class Sums(NamedTuple):
     are_counts: bool = True
     bits: int = 24
     most_features: int = 1
+    budget_share: float = 1.0
 
     @property
     def squared_change(self) -> float:

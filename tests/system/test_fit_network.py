@@ -131,7 +131,13 @@ def test_data_sets_of_other_libraries(tmp_path: Path, case: Case) -> None:
         (("--fit", "linear", "--outcome", "cost", "--columns", "age"), "the range of the outcome"),
         (("--fit", "logistic", "--bins", "8"), "bins is for statistics"),
         (("--fit", "ridge", "--columns", "age"), "ridge"),
-        (("--fit", "linear", "--epsilon", "1"), "models are fitted without noise"),
+        (
+            (
+                *("--fit", "logistic", "--outcome", "died", "--classes", "no,yes", "--epsilon"),
+                *("1", "--columns", "age", "--range", "age=0:100"),
+            ),
+            "noise of fits needs delta, too",
+        ),
         (
             ("--fit", "cox", "--strata", "site", "--time", "t", "--event", "e", "--columns", "x"),
             "strata = 'site' needs the values",

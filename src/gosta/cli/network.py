@@ -216,7 +216,7 @@ def init(
     elif chosen is not None:
         chosen = rows.select(chosen)
     if study is None:
-        settings = _private_settings(private, chosen)
+        settings = _private_settings(private, chosen) if fitted is None else private.settings()
         goal, roles = task.goal(rows), task.roles(rows)
         if task.dictionary is not None:
             roles, settings = plan.with_dictionary(
@@ -243,7 +243,7 @@ def init(
     if data is None:
         made = dataclasses.replace(made, reading=rows.reading())
     ca, secret = addresses.authority, addresses.secret()
-    has_suggested_bins = private.bins is None and study is None
+    has_suggested_bins = private.bins is None and study is None and fitted is None
     if enrol:
         for name in made.reading:
             own = "column, --value, --scale, --na-values" if name == "harmonise" else name

@@ -113,6 +113,24 @@ def cholesky(matrix: Floats, least: float = 0.0) -> Floats:
     return np.asarray(np.tril(left))
 
 
+def least_eigenvalue(matrix: Floats) -> float:
+    """Return the least eigenvalue of a symmetric matrix, to 2^-40 of its largest row.
+
+    >>> round(least_eigenvalue(np.array([[2.0, 1.0], [1.0, 2.0]])), 9)
+    1.0
+    """
+    size = max(math.fsum(row) for row in np.abs(matrix).tolist())
+    low, high = -size, size
+    while high - low > size * 2.0**-40:
+        middle = (low + high) / 2
+        try:
+            cholesky(matrix - middle * np.eye(len(matrix)))
+            low = middle
+        except SingularError:
+            high = middle
+    return low
+
+
 def solve_lower(triangle: Floats, right: Floats) -> Floats:
     """Return x with L x = right, rows × columns, for a lower triangle L."""
     x = right.copy()

@@ -175,6 +175,7 @@ class Model(ABC):
     ratio: ClassVar[str] = ""  # what exp of a coefficient is, such as "odds ratio"; "": nothing
     has_intercept: ClassVar[bool] = True
     response_width: ClassVar[int] = 1  # how many numbers of an encoded row are its outcome
+    noisy_rounds: ClassVar[int] = 0  # with noise; 0: nothing bounds what a row changes
     # Statistics of predictions, by which fits are validated; "": there are none.
     validation: ClassVar[str] = ""
 

@@ -76,6 +76,7 @@ class Fit:
     degrees: float = inf  # of freedom of the standard errors
     level: float = 0.95  # of intervals
     baselines: tuple[Baseline, ...] = ()  # of a Cox model, one for each stratum
+    privacy: str = ""  # of noise in the sums, such as "epsilon 1, delta 1e-6"
     robust_by: str = ""  # the column of groups of rows that robust errors allow to be dependent
     errors: str = "of the model"  # which standard errors `covariance` has, in words
     data: str = ""  # the name of the data

@@ -17,7 +17,7 @@ from gosta.models.definition import Model, State
 from gosta.models.effective_rows import few_rows
 from gosta.models.fit import Fit
 from gosta.runtime.arrays import Booleans, Floats, Integers, Words
-from gosta.sketches.definition import MOST_ROWS
+from gosta.sketches.definition import MOST_ROWS, Features
 from gosta.sketches.layout_builder import MOST_NUMBERS
 from gosta.sketches.results import StratumResult, Values, known, no_result
 
@@ -62,7 +62,7 @@ class FitLayout:
 
     @cached_property
     def features_per_row(self) -> int:
-        return int(self.model.features(np.zeros((0, self.width)), self.state).values.shape[1])
+        return int(self.features(np.zeros((0, self.width))).values.shape[1])
 
     @property
     def most_features(self) -> int:
@@ -72,6 +72,14 @@ class FitLayout:
     @property
     def squared_change(self) -> float:
         return 2.0 * self.features_per_row
+
+    @property
+    def budget_share(self) -> float:
+        return 1.0
+
+    @property
+    def least_feature(self) -> float:
+        return 0.0
 
     @property
     def are_counts(self) -> bool:
@@ -167,11 +175,15 @@ class FitLayout:
     def complete_rows(self, data: Data) -> Booleans:
         return self.model.rows(data).kept
 
+    def features(self, rows: Floats) -> Features:
+        """Return the features of encoded rows."""
+        return self.model.features(rows, self.state)
+
     def sums(self, x: Floats, bits: int = BITS) -> Words:
         sums = np.zeros(self.size, dtype=np.int64)
         step = max(16, NUMBERS_PER_CHUNK // self.features_per_row)
         for start in range(0, len(x), step):
-            places, values = self.model.features(x[start : start + step], self.state)
+            places, values = self.features(x[start : start + step])
             rounded = np.floor(values * 2.0**bits + 0.5)
             sums += np.bincount(places.ravel(), rounded.ravel(), self.size).astype(np.int64)
         return sums.view(np.uint64)
@@ -205,7 +217,9 @@ class FitLayout:
             return replace(state, is_done=True, failure=f"{what} possible; use fewer columns")
         return state
 
-    def fit(self, totals: Floats, level: float = LEVEL, min_cell: int = 0) -> Fit:
+    def fit(
+        self, totals: Floats, level: float = LEVEL, min_cell: int = 0, noise_variance: float = 0.0
+    ) -> Fit:
         """Return the fit that the totals of the last round give; an error if there is none."""
         states = [self.state, self._after(totals, min_cell)]
         return self._with_cells(min_cell).fit_of(states, [totals], level)
@@ -219,7 +233,7 @@ class FitLayout:
         bits: int = BITS,
     ) -> list[StratumResult]:
         try:
-            fit = self.fit(totals, level or LEVEL, min_cell)
+            fit = self.fit(totals, level or LEVEL, min_cell, noise_variance)
         except GostaError as error:
             return [no_result(name_of(self.model), "", str(error))]
         return [result_of(fit, level), *fit.validation]

@@ -46,6 +46,7 @@ class Ranking(Model):
     """
 
     has_intercept: ClassVar[bool] = False
+    noisy_rounds: ClassVar[int] = 1
     validation: ClassVar[str] = "auc"
 
     outcome: str  # the column of classes

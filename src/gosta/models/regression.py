@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,13 @@ MOST_ABOVE = 300.0  # their mean are linear predictors: exp of those far below i
 STARTING_COUNT = 0.1
 LEAST_SPREAD = 2.0**-36  # of an outcome, as a share of its range: with less, all rows have the same
 FACTORIALS = np.concatenate([[0.0], np.cumsum(log(np.arange(1.0, 257.0)))])  # their logarithms
+
+
+class Bounded(NamedTuple):
+    """Residuals from −1 to 1, and weights from 0 to 1, in units of `Weighted.bounds`."""
+
+    residuals: Floats
+    weights: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,9 +150,28 @@ class Regression(Model):
         return math.inf
 
 
+class Weighted(Regression):
+    """A model whose residuals have variances that are functions of what is expected."""
+
+    noisy_rounds: ClassVar[int] = 4
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """The largest residual, and the largest weight of a row in second derivatives."""
+
+    @abstractmethod
+    def bounded(self, response: Floats, predictors: Floats) -> Bounded:
+        """Return what a step with noise sums, whatever the linear predictors."""
+
+    @abstractmethod
+    def linked(self, mean: float) -> tuple[float, float]:
+        """Return intercept and weight of rows of the model without columns."""
+
+
 @model("logistic", "logistic regression", "odds ratio")
 @dataclass(frozen=True, kw_only=True)
-class Logistic(Regression):
+class Logistic(Weighted):
     """The log odds of the positive class are a sum of coefficients times columns."""
 
     validation: ClassVar[str] = "auc,brier-score,calibration-intercept,calibration-slope"
@@ -165,7 +191,19 @@ class Logistic(Regression):
         if self.penalty == 0:
             self._check_separating(moments)
         loss = -n * (mean * float(log(mean)) + (1 - mean) * float(log(1 - mean)))
-        return float(log(mean / (1 - mean))), loss, mean * (1 - mean)
+        intercept, weight = self.linked(mean)
+        return intercept, loss, weight
+
+    def linked(self, mean: float) -> tuple[float, float]:
+        return float(log(mean / (1 - mean))), mean * (1 - mean)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return 1.0, 0.25
+
+    def bounded(self, response: Floats, predictors: Floats) -> Bounded:
+        risks = expit(predictors)
+        return Bounded(response - risks, 4 * risks * (1 - risks))
 
     def _check_separating(self, moments: list[Floats]) -> None:
         """Raise an error if a column of 0 and 1 determines the class of rows with one value."""
@@ -232,6 +270,7 @@ class Linear(Regression):
     """
 
     validation: ClassVar[str] = "r-squared"
+    noisy_rounds: ClassVar[int] = 1
 
     low: float  # the range of the outcome
     high: float
@@ -326,7 +365,7 @@ class Linear(Regression):
 
 @model("poisson", "Poisson regression", "rate ratio")
 @dataclass(frozen=True, kw_only=True)
-class Poisson(Regression):
+class Poisson(Weighted):
     """The logarithm of the expected count is a sum of coefficients times columns."""
 
     high: float  # the largest count that a row can have
@@ -404,8 +443,20 @@ class Poisson(Regression):
         n = float(moments[0][0])
         if n * mean < 0.5:
             raise DataError(f"outcome {self.outcome!r} is 0 in all rows")
-        intercept = float(log(mean))
-        return intercept, n * mean * (1 - intercept), mean
+        intercept, weight = self.linked(mean)
+        return intercept, n * mean * (1 - intercept), weight
+
+    def linked(self, mean: float) -> tuple[float, float]:
+        return float(log(mean)), mean
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return self.high, self.high
+
+    def bounded(self, response: Floats, predictors: Floats) -> Bounded:
+        """Count more than the largest count as that."""
+        shares = np.minimum(exp(predictors) / self.high, 1.0)
+        return Bounded(response - shares, shares)
 
     def limit(self, state: State) -> float:
         """Return the largest linear predictor that rows are expected to have."""

@@ -57,6 +57,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     level: float = 0.95
     baselines: list[_Baseline] = []
     robust_by: str = ""
+    privacy: str = ""
     errors: str = ""
     data: str = ""
     assumed: dict[str, Any] = {}
@@ -73,6 +74,7 @@ PLAIN = (
     "rounds",
     "level",
     "robust_by",
+    "privacy",
     "errors",
     "data",
     "validation",

@@ -65,6 +65,8 @@ def facts(fit: Fit) -> list[tuple[str, str]]:
     found.append(("rounds", str(fit.rounds)))
     if fit.model.penalty:
         found.append(("penalty", numbers.number(fit.model.penalty)))
+    if fit.privacy:
+        found.append(("noise", fit.privacy))
     if np.isfinite(fit.standard_errors).any():
         found.append(("standard errors", fit.errors))
     if math.isfinite(fit.scale):

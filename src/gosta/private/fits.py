@@ -14,11 +14,14 @@ from gosta.errors import naming
 from gosta.models import Fit, make_design, make_model
 from gosta.models.design import parse_formula
 from gosta.models.fitting import beyond_ranges
-from gosta.models.layout import LEVEL, FitLayout, check_size
+from gosta.models.layout import LEVEL, FitLayout
 from gosta.models.leave_out import no_leaving_out
+from gosta.models.noisy import NoisyLayout
+from gosta.private.fit_rounds import first_round
+from gosta.private.noise import choose_noise
 from gosta.private.policy import Policy
 from gosta.private.releases import ANYTHING, masked_rounds, named_sites, participants_by
-from gosta.private.settings import PrivateSettings
+from gosta.private.settings import PrivateSettings, check_settings
 
 
 def fit(
@@ -33,6 +36,8 @@ def fit(
     penalty: float = 0.0,
     drop_missing: bool = False,
     level: float = LEVEL,
+    epsilon: float | None = None,
+    delta: float = 1e-6,
     policy: Policy | None = None,
     seed: int | None = None,
     **options: Any,
@@ -51,6 +56,9 @@ def fit(
         Lowest and highest value of each column of numbers, beyond which values count as these.
     levels
         Values of each factor, the reference first: no site need have all of them.
+    epsilon, delta
+        Of the differential privacy of the fit for a row, of all rounds together; without epsilon
+        there is no noise.
     policy
         A policy that all sites have; a site that it forbids to take part is left out. None: all
         take part.
@@ -84,19 +92,24 @@ def fit(
     design = make_design(terms, ranges=ranges, levels=levels)
     given = {"outcome": outcome, "penalty": penalty, **options}
     made = make_model(model, design, **{k: v for k, v in given.items() if v is not None})
-    first = FitLayout.first(made)
-    check_size(first)
+    settings = PrivateSettings(epsilon=epsilon, delta=0.0 if epsilon is None else delta)
+    check_settings(settings)
+    first = first_round(made, settings)
     rows, warnings = {}, list[str]()
     for name, site in named_sites(sites).items():
         with naming(name):
             data = replace(datasets.load(site), drop_missing=drop_missing, is_partial=True)
             rows[name] = first.encode(data)
-            warnings += [f"{name}: {one}" for one in beyond_ranges(made, data)]
-    chosen, settings = policy or ANYTHING, PrivateSettings()
+            if epsilon is None:  # noise hides no counts of a site
+                warnings += [f"{name}: {one}" for one in beyond_ranges(made, data)]
+    chosen = policy or ANYTHING
     names = participants_by(chosen, first, rows, settings)
     random = os.urandom if seed is None else np.random.default_rng(seed).bytes
     parts = {name: rows[name] for name in names}
+    if isinstance(first, NoisyLayout):
+        first.require_rows(sum(map(len, parts.values())))
     last, totals = masked_rounds(first, parts, settings, random, chosen.min_cell)[-1]
     assert isinstance(last, FitLayout)
-    found = last.fit(totals, level, chosen.min_cell)
+    variance = choose_noise(settings, last, len(parts)).variance
+    found = last.fit(totals, level, chosen.min_cell, variance)
     return replace(found, warnings=(*warnings, *found.warnings))

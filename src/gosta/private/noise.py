@@ -35,7 +35,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from gosta.errors import InputError
-from gosta.private.accounting import LEAST_EPSILON, MAX_EPSILON, gaussian_mu
+from gosta.private.accounting import LEAST_EPSILON, MAX_EPSILON, gaussian_epsilon, gaussian_mu
 from gosta.private.settings import PrivateSettings
 from gosta.runtime.arrays import Floats, Integers, Words
 
@@ -63,6 +63,8 @@ class Summed(Protocol):
     def bits(self) -> int: ...
     @property
     def most_features(self) -> int: ...
+    @property
+    def budget_share(self) -> float: ...
 
 
 class Noise(NamedTuple):
@@ -100,6 +102,8 @@ def choose_noise(
 ) -> Noise:
     """Return the noise of one total; of two, if edges are found first, each has half of epsilon.
 
+    Rounds of a fit have shares of μ², which add up to that of epsilon and delta.
+
     `rows` are the most that each participant can have, if that is known.
     """
     if settings.epsilon is None:
@@ -115,6 +119,9 @@ def choose_noise(
         )
     rounds = 2 if settings.find_edges else 1
     epsilon, delta = settings.epsilon / rounds, settings.delta / rounds
+    if sums.budget_share < 1:
+        mu = math.sqrt(sums.budget_share) * gaussian_mu(epsilon, delta)
+        epsilon = gaussian_epsilon(mu, delta)
     shares = participants - settings.colluding
     if shares < 1:
         raise InputError(

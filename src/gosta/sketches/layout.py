@@ -199,6 +199,14 @@ class Layout:
         return BITS
 
     @property
+    def budget_share(self) -> float:
+        return 1.0
+
+    @property
+    def least_feature(self) -> float:
+        return 0.0
+
+    @property
     def are_counts(self) -> bool:
         return all(part.sketch.are_counts for part, _, _ in self._blocks)
 

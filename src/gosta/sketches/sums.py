@@ -38,6 +38,14 @@ class Sums(Protocol):
         """The squared length of the largest change of the vector by replacing a row."""
 
     @property
+    def budget_share(self) -> float:
+        """The share of a release's privacy that the round has, of squares of μ."""
+
+    @property
+    def least_feature(self) -> float:
+        """The least number that a row adds to a sum; the largest one is at most 1."""
+
+    @property
     def are_counts(self) -> bool:
         """Whether a row adds 0 or 1 to each number."""
 

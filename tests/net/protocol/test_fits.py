@@ -18,6 +18,7 @@ from gosta.models.layout import FitLayout
 from gosta.net.audit import verify_sums
 from gosta.net.protocol.statements import Slot
 from gosta.net.protocol.sum_epoch import Round, Total
+from gosta.private.accounting import total_epsilon
 from gosta.private.policy import Policy
 from gosta.private.settings import FitSettings, PrivateSettings
 from gosta.private.snapshots import RowSnapshot
@@ -41,7 +42,8 @@ def make_parts() -> list[np.ndarray[Any, Any]]:
 
 
 def network(parts: list[np.ndarray[Any, Any]], **others: Any) -> SumNetwork:
-    settings = PrivateSettings(ranges=RANGES, deadline_seconds=2.0)
+    noise = others.pop("noise", {})
+    settings = PrivateSettings(ranges=RANGES, deadline_seconds=2.0, **noise)
     return SumNetwork(
         parts,
         GRAPHS["complete"][1][:3] if len(parts) == 4 else [(0, 1), (1, 2)],
@@ -90,6 +92,28 @@ def test_all_nodes_have_the_coefficients_of_one_place_to_the_last_bit() -> None:
         assert sum(past.time > 0 for past in peer.history()) == 1, "a fit is one release"
         assert "over all rows" in made[0].shown
         assert f"over {sum(SIZES)} rows" in made[1].shown
+
+
+def test_a_fit_with_noise_is_one_release_of_the_declared_epsilon() -> None:
+    parts = [np.repeat(part, 5, axis=0) for part in make_parts()]
+    net = network(parts, noise={"epsilon": 4.0, "delta": 1e-6})
+    net.clock.run(8.0)
+    assert states(net) == {"complete"}
+    first, *others = coefficients(net).values()
+    assert all(np.array_equal(first, one) for one in others)
+    for peer in net.sum_peers.values():
+        assert peer.report is not None
+        errors = np.array(peer.report.results[0].standard_errors, dtype=float)
+        assert np.abs((first - in_one_place(parts)) / errors).max() < 4
+        history = peer.history()
+        assert sum(past.time > 0 for past in history) == 1, "a fit is one release"
+        spent = [past.spent for past in history if past.spent is not None]
+        assert len(spent) == 4
+        assert total_epsilon(spent, 1e-6) == pytest.approx(4.0, rel=1e-9)
+        assert "noisy moments" in peer.log[0].shown
+    findings = verify_sums.check_release(net.sum_peers, dict.fromkeys(net.sum_peers, ""))
+    assert {one.holds for one in findings} <= {True, None}, findings
+    assert True in {one.holds for one in findings}
 
 
 def test_a_validation_by_folds_takes_one_round_more() -> None:

@@ -90,11 +90,6 @@ def declare_fit(
 
 def _check_settings(settings: PrivateSettings) -> None:
     """Raise `InputError` for settings of statistics that a fit does not have."""
-    if settings.epsilon is not None:
-        raise InputError(
-            f"epsilon = {settings.epsilon:g}: models are fitted without noise",
-            remedy="leave it out",
-        )
     for name in FOR_STATISTICS:
         value = getattr(settings, name)
         if value != getattr(PrivateSettings(), name):

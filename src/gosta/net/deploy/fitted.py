@@ -19,6 +19,7 @@ from gosta.net.node.restore import load_peer
 from gosta.net.node.rows import fit_of
 from gosta.net.protocol import site, statements
 from gosta.net.protocol.site import SumReport
+from gosta.private.noise import choose_noise
 
 MAX_RESPONSE_BYTES = 1 << 27  # twelve totals of the largest size
 _decode = msgspec.json.Decoder(SumReport | None).decode
@@ -55,7 +56,10 @@ def read_fit(folder: Path) -> Fitted:
     if last.fingerprint != report.layout:
         raise NetworkError(f"{folder}: the settings have changed since the last release")
     totals = np.asarray(statements.unpack(report.vector).view(np.int64) / 2.0**report.bits)
-    return Fitted(last.fit(totals, task.confidence_level or LEVEL, least), report)
+    assert task.private is not None
+    noise = choose_noise(task.private, last, len(report.participants))
+    fit = last.fit(totals, task.confidence_level or LEVEL, least, noise.variance)
+    return Fitted(fit, report)
 
 
 def _report_of(node: NodeFolder) -> SumReport | None:

@@ -21,6 +21,7 @@ from gosta.errors import InputError
 from gosta.estimation.placement import Placement, assign_at_random, assign_by_column
 from gosta.estimation.setting import make_setting
 from gosta.graphs.graph import Graph, sizes_from
+from gosta.models.noisy import NoisyLayout
 from gosta.net.config import MIN_SITES, Task, check_protocol, is_for_one_row_each, protocol_of_nodes
 from gosta.net.deploy.fit_plan import FitGoal, declare_fit
 from gosta.net.deploy.shared_settings import find_shared_settings, table_to_csv
@@ -282,6 +283,8 @@ def _for_sums(
         files = tuple(table_to_csv(data, layout.columns, place) for place in places)
         counts = tuple(map(len, places))
         nodes = len(places)
+        if isinstance(layout, NoisyLayout):
+            layout.require_rows(sum(counts))
     assert nodes is not None
     if nodes < MIN_SITES:
         why = f"private sums need at least {MIN_SITES} sites, since of two each learns the other's"

@@ -18,11 +18,12 @@ from gosta.datasets.roles import declared_roles
 from gosta.datasets.row_names import RowNames
 from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
 from gosta.models import make_design, make_model
-from gosta.models.layout import FitLayout, check_size
+from gosta.models.layout import FitLayout
 from gosta.models.saving import frozen
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROUNDS, MAX_ROW_VALUE
 from gosta.private.accounting import Spent
+from gosta.private.fit_rounds import first_round
 from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
 from gosta.private.settings import FitSettings
@@ -75,14 +76,9 @@ def sums_of(task: Task) -> Sums:
 def fit_of(task: Task, settings: FitSettings) -> FitLayout:
     """Return what a network that fits a model adds up in the first round."""
     assert task.private is not None
-    if task.private.epsilon is not None:
-        raise InputError(
-            f"epsilon = {task.private.epsilon:g}: {task.statistic} is fitted without noise",
-            remedy="leave it out",
-        )
     design = make_design(settings.terms, ranges=task.private.ranges, levels=settings.levels)
-    first = FitLayout.first(make_model(task.statistic, design, **frozen(task.options)))
-    check_size(first)
+    model = make_model(task.statistic, design, **frozen(task.options))
+    first = first_round(model, task.private)
     if first.model.max_rounds > MAX_ROUNDS:
         raise InputError(f"max_rounds = {first.model.max_rounds}: {MAX_ROUNDS} is the limit")
     return first
@@ -314,7 +310,9 @@ def subject_of(
         names = tuple(one.name.partition("@")[0] for one in parse_references(task.statistic))
         return Subject("rows", names, columns_of(task), rows=rows, people=people)
     layout, spent = sums_of(task), list[Spent]()
-    if task.private.epsilon is not None:
+    if task.private.epsilon is not None and task.fit is not None:  # all rounds together
+        spent = [Spent("gaussian", task.private.epsilon, task.private.delta, rows_per_person)]
+    elif task.private.epsilon is not None:
         # Where the edges of a second round are does not matter here, so any totals will do.
         for round_layout, _ in run_rounds(layout, lambda current: np.ones(current.size)):
             noise = choose_noise(task.private, round_layout, sites)

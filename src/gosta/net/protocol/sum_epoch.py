@@ -358,7 +358,8 @@ class SumEpoch:
         """Return the least and largest sum over a half with a pad, in grid units."""
         rows, layout, noise = largest_rows(trust, name), round_.layout, round_.noise
         reach = noise.reach * math.sqrt(layout.size) + PAD_REACH * round_.pads.scale
-        ends = -reach, rows * layout.features_per_row + reach
+        most = rows * layout.features_per_row
+        ends = layout.least_feature * most - reach, most + reach
         low, high = (math.ceil(end * 2.0**noise.bits) for end in ends)
         return low, min(high, deviations.LARGEST_SUM)
 
