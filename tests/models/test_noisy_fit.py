@@ -11,11 +11,11 @@ import pytest
 import gosta
 from gosta import private
 from gosta.errors import GostaError, InputError, NumericalError
-from gosta.models import make_design, make_model
+from gosta.models import Model, make_design, make_model
 from gosta.models.arithmetic import least_eigenvalue
-from gosta.models.noisy import NoisyLayout
-from gosta.private.accounting import Spent, total_epsilon
-from gosta.private.fit_rounds import first_round
+from gosta.models.layout import FitLayout
+from gosta.models.noisy import NoisyLayout, first_round
+from gosta.private.accounting import Spent, gaussian_mu, total_epsilon
 from gosta.private.noise import choose_noise
 from gosta.private.settings import PrivateSettings
 from gosta.sketches.sums import run_rounds
@@ -29,6 +29,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "auc": {"outcome": "died", "classes": (0, 1)},
 }
 SETTINGS = PrivateSettings(epsilon=2.0, delta=1e-6)
+
+
+def noisy(model: Model) -> FitLayout:
+    return first_round(model, SETTINGS.epsilon, SETTINGS.delta, gaussian_mu)
 
 
 def make_rows(n: int) -> dict[str, Any]:
@@ -57,7 +61,7 @@ def layouts(model: str, columns: int = 2) -> list[NoisyLayout]:
     """Return the rounds of a fit to rows that are told badly enough to be all over the place."""
     names = tuple(f"x{k}" for k in range(columns))
     design = make_design(names, ranges=dict.fromkeys(names, (0.0, 1.0)))
-    first = first_round(make_model(model, design, **OPTIONS[model]), SETTINGS)
+    first = noisy(make_model(model, design, **OPTIONS[model]))
     rows = np.random.default_rng(2).random((20_000, columns + 1))
     if model != "linear":
         rows[:, -1] = rows[:, -1] < 0.4
@@ -179,7 +183,7 @@ def test_a_model_without_bounds_has_no_noise() -> None:
     design = make_design(("age", "dose"), ranges=RANGES)
     cox = make_model("cox", design, time="days", event="seen", times=(1.0, 2.0))
     with pytest.raises(InputError, match="a row can change Cox regression without bound"):
-        first_round(cox, SETTINGS)
+        noisy(cox)
 
 
 def test_the_least_eigenvalue() -> None:

@@ -24,6 +24,7 @@ s √k / 2, coefficients have no intervals.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -43,7 +44,7 @@ from gosta.models.arithmetic import (
 )
 from gosta.models.definition import Model, State
 from gosta.models.fit import Fit
-from gosta.models.layout import LEVEL, FitLayout
+from gosta.models.layout import LEVEL, FitLayout, check_size
 from gosta.models.ranking import Ranking
 from gosta.models.regression import Linear, Poisson, Regression, Weighted
 from gosta.runtime.arrays import Floats, project
@@ -466,8 +467,25 @@ class NoisyLayout(FitLayout):
         )
 
 
-def first_noisy(model: Model, epsilon: float, delta: float, mu: float) -> NoisyLayout:
-    """Return the sums of the first round of a fit with noise; an error if there is no such fit."""
+def first_round(
+    model: Model, epsilon: float | None, delta: float, mu_of: Callable[[float, float], float]
+) -> FitLayout:
+    """Return the sums of the first round of a fit, with noise if there is an epsilon.
+
+    `mu_of` gives the μ of an epsilon and a delta.
+    """
+    if epsilon is None:
+        first = FitLayout.first(model)
+    else:
+        _check_noisy(model, epsilon, delta)
+        mu = float(f"{mu_of(epsilon, delta):.{SIGNIFICANT}g}")
+        first = NoisyLayout(model, model.first(), epsilon, delta, mu)
+    check_size(first)
+    return first
+
+
+def _check_noisy(model: Model, epsilon: float, delta: float) -> None:
+    """Raise an error if no noise hides a row of a model, or it has settings without noise."""
     if not model.noisy_rounds:
         raise InputError(
             f"epsilon = {epsilon:g}: a row can change {model.title} without bound, so no noise "
@@ -483,7 +501,6 @@ def first_noisy(model: Model, epsilon: float, delta: float, mu: float) -> NoisyL
         raise InputError(
             f"epsilon = {epsilon:g}: noise of fits needs delta, too", remedy="set it, such as 1e-6"
         )
-    return NoisyLayout(model, model.first(), epsilon, delta, float(f"{mu:.{SIGNIFICANT}g}"))
 
 
 def _counted(x: Floats) -> Floats:

@@ -16,8 +16,8 @@ from gosta.models.design import parse_formula
 from gosta.models.fitting import beyond_ranges
 from gosta.models.layout import LEVEL, FitLayout
 from gosta.models.leave_out import no_leaving_out
-from gosta.models.noisy import NoisyLayout
-from gosta.private.fit_rounds import first_round
+from gosta.models.noisy import NoisyLayout, first_round
+from gosta.private.accounting import gaussian_mu
 from gosta.private.noise import choose_noise
 from gosta.private.policy import Policy
 from gosta.private.releases import ANYTHING, masked_rounds, named_sites, participants_by
@@ -94,7 +94,7 @@ def fit(
     made = make_model(model, design, **{k: v for k, v in given.items() if v is not None})
     settings = PrivateSettings(epsilon=epsilon, delta=0.0 if epsilon is None else delta)
     check_settings(settings)
-    first = first_round(made, settings)
+    first = first_round(made, epsilon, settings.delta, gaussian_mu)
     rows, warnings = {}, list[str]()
     for name, site in named_sites(sites).items():
         with naming(name):

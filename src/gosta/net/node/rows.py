@@ -19,11 +19,11 @@ from gosta.datasets.row_names import RowNames
 from gosta.errors import DataError, FormatError, GostaError, InputError, shorten
 from gosta.models import make_design, make_model
 from gosta.models.layout import FitLayout
+from gosta.models.noisy import first_round
 from gosta.models.saving import frozen
 from gosta.net.config import Task, check_row_count
 from gosta.net.limits import MAX_ROUNDS, MAX_ROW_VALUE
-from gosta.private.accounting import Spent
-from gosta.private.fit_rounds import first_round
+from gosta.private.accounting import Spent, gaussian_mu
 from gosta.private.noise import choose_noise
 from gosta.private.policy import Mode, Subject
 from gosta.private.settings import FitSettings
@@ -78,7 +78,7 @@ def fit_of(task: Task, settings: FitSettings) -> FitLayout:
     assert task.private is not None
     design = make_design(settings.terms, ranges=task.private.ranges, levels=settings.levels)
     model = make_model(task.statistic, design, **frozen(task.options))
-    first = first_round(model, task.private)
+    first = first_round(model, task.private.epsilon, task.private.delta, gaussian_mu)
     if first.model.max_rounds > MAX_ROUNDS:
         raise InputError(f"max_rounds = {first.model.max_rounds}: {MAX_ROUNDS} is the limit")
     return first
