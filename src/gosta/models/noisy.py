@@ -236,6 +236,10 @@ class NoisyLayout(FitLayout):
     def is_plausible(self, totals: Floats, tolerance: float, most_rows: float = MOST_ROWS) -> bool:
         return bool(np.abs(totals).max() < most_rows / 2 + tolerance + 0.5)
 
+    def few_rows(self, x: Floats) -> str:
+        """Return nothing: noise hides each row at any coefficients, however few have weight."""
+        return ""
+
     # What follows from totals.
 
     def following(self, totals: Floats, min_cell: int = 0) -> NoisyLayout | None:
