@@ -142,6 +142,20 @@ def test_the_spline_is_cubic_between_knots_and_linear_beyond() -> None:
     assert np.abs(second).max() > 0.1
 
 
+def test_standard_errors_of_intercept_and_slope_are_those_of_hc3() -> None:
+    risks, outcomes = table(4, 300)
+    design = sm.add_constant(np.log(risks / (1 - risks)))
+    found = sm.GLM(outcomes, design, family=sm.families.Binomial()).fit(tol=1e-12)
+    variances = found.mu * (1 - found.mu)
+    inverse = np.linalg.inv((design.T * variances) @ design)
+    leverage = variances * np.einsum("ij,jk,ik->i", design, inverse, design)
+    scores = design * ((outcomes - found.mu) / (1 - leverage))[:, None]
+    wanted = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse) * 300 / 299)
+    for name, error in zip(("calibration-intercept", "calibration-slope"), wanted, strict=True):
+        ours = exact(name, risks, outcomes, interval=0.95).standard_error
+        assert ours == pytest.approx(error, rel=1e-9)
+
+
 def test_influences_give_the_standard_errors_of_statsmodels() -> None:
     risks, outcomes = table(3, 400)
     x, z = rows_of(risks, outcomes), np.log(risks / (1 - risks))
