@@ -272,7 +272,7 @@ def test_many_groups_are_lines_beside_their_differences() -> None:
     assert table.heading == ["", "risk", "difference"]
     assert [row[0].partition("\n")[0] for row in table.rows[:4]] == [f"ward {k}" for k in range(4)]
     assert table.rows[3][2] == ""
-    assert table.rows[4] == ["p, all groups\nCochran's Q", "1.0", ""]
+    assert table.rows[4] == ["p, all groups\nCochran's Q, I²", "1.0\nI² 0 %", ""]
 
 
 def test_groups_are_compared() -> None:
@@ -553,5 +553,5 @@ def test_groups_that_are_withheld_are_named_with_the_reason() -> None:
     blocks = section(content.build(json.loads(json.dumps(found))), "Subgroups")
     (table,) = tables(blocks)
     assert table.rows[3] == ["ward 3\nn withheld", "-", ""]
-    assert table.rows[4] == ["p, all groups\nCochran's Q", "1.0\n3 of 4 groups", ""]
+    assert table.rows[4] == ["p, all groups\nCochran's Q, I²", "1.0\nI² 0 %\n3 of 4 groups", ""]
     assert [block.items for block in blocks if isinstance(block, List)] == [[f"ward 3: {reason}"]]

@@ -192,6 +192,26 @@ def test_files_in_one_place_give_the_statistics_of_their_complete_rows(folder: P
     assert len(curve["at"]) > 100
 
 
+def test_groups_by_site_are_the_files_of_one_place(folder: Path) -> None:
+    study = make(groups=("sex", "site"), questions=("discrimination",))
+    check_study(study)
+    assert study.layout().fingerprint == make(questions=("discrimination",)).layout().fingerprint
+    parts = load(folder)
+    found = pooled.run(study, parts)
+    by_site = values_of(found)["auc:risk"]["groupings"][1]
+    names = [Path(part.name).name.partition(".")[0] for part in parts]
+    assert (by_site["by"], [one["group"] for one in by_site["groups"]]) == ("site", names)
+    assert by_site["heterogeneity"]["groups"] == len(names)
+    alone = gosta.exact(parts[0], "auc", score="risk", label="died", drop_missing=True)
+    assert by_site["groups"][0]["value"] == pytest.approx(alone, abs=0.01)  # of all columns' rows
+    assert found["study"]["groups"] == ["sex", "site"]
+    assert found["columns"]["site"]["classes"] == tuple(names)
+    with pytest.raises(gosta.InputError, match="one site only, a; give the file or the folder of"):
+        pooled.run(study, parts[:1], ["a"])
+    proposed = propose(Answers("", label="died", scores=("risk",), groups=("site",)))
+    assert proposed.known_groups == ()
+
+
 def test_statistics_that_are_asked_for_by_name_are_in_one_place_and_by_sums(folder: Path) -> None:
     study = make(
         groups=(),

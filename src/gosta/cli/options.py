@@ -423,6 +423,15 @@ def load_site(place: Path, reading: Reading) -> Data:
     return load_table(place / node.data, node.format)
 
 
+def site_of(place: Path) -> str:
+    """Return the name of a site's node, or that of a file."""
+    from gosta.net.deploy.node_folder import NodeFolder
+    from gosta.studies.pooled import site_name
+
+    site = NodeFolder(place)
+    return site.read().node.name if site.is_here else site_name(place)
+
+
 def check_writable(name: str, file: Path) -> None:
     """Reject a path that cannot be written, before the computation begins."""
     if not file.parent.is_dir():

@@ -46,7 +46,8 @@ class Questions:
     time: Annotated[str | None, "Column of times to an event."] = None
     event: Annotated[str | None, "Column of 1 for an event at that time, or 0."] = None
     group: Annotated[
-        list[str] | None, "Columns of groups, each alone: sex,ward; combined: sex+ward."
+        list[str] | None,
+        "Columns of groups, each alone: sex,ward; combined: sex+ward; site: the hospital.",
     ] = None
     threshold: Annotated[list[str] | None, "Thresholds of risk that decide: 0.1,0.2."] = None
     times: Annotated[list[str] | None, "Times at which survival is told: 1,3,5."] = None
@@ -227,6 +228,7 @@ def _release(study: Study) -> list[tuple[str, str]]:
     layout, privacy = study.layout(), study.privacy
     told = layout.describe()
     only_here = dict.fromkeys(item.statistic for item in study.items if item not in study.summed)
+    by_site = [f"groups by {one}" for one in study.study.groups if one not in study.known_groups]
     cost = "no noise: all members know the exact totals"
     effect = effect_of_noise(study)  # an error if a delta is needed
     if privacy.epsilon is not None:
@@ -241,7 +243,7 @@ def _release(study: Study) -> list[tuple[str, str]]:
         ("budget", cost),
         ("noise", effect.text if effect else ""),
         ("what leaves", f"{leaves}; no row"),
-        ("only in one place", ", ".join(only_here)),
+        ("only in one place", ", ".join([*only_here, *by_site])),
     ]
     return [(name, text) for name, text in entries if text]
 
@@ -257,7 +259,7 @@ def run(folder: StudyFolder, reading: options.Reading, data: DataFiles = None) -
     parts = [options.load_site(file, reading) for file in data]
     for part in parts:
         _show_doubts(part.doubts, f"{part.name}: ")
-    found = pooled.run(study, parts)
+    found = pooled.run(study, parts, [options.site_of(file) for file in data])
     _show(found, results.write(_place(folder), found), folder)
 
 

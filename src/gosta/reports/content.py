@@ -68,7 +68,9 @@ def build(results: Mapping[str, Any]) -> Report:
         privacy(results),
     ]
     shown = [section for section in sections if section.blocks]
-    shown.append(tripod({section.title for section in shown}))
+    titles = {section.title for section in shown}
+    by_site = {texts.BY_SITE} if "site" in results["study"].get("groups", ()) else set()
+    shown.append(tripod(titles | by_site))
     return Report(results["study"].get("title") or "Validation study", _subtitle(results), shown)
 
 

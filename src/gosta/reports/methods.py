@@ -168,7 +168,7 @@ def tripod(sections: Iterable[str]) -> Section:
         where = f"section {item.section}" if is_there else "not in this report"
         if is_there and not item.is_whole:
             where = f"in part, section {item.section}"
-        rows.append([item.number, item.about, where, item.add])
+        rows.append([item.number, item.about, where, "" if where.startswith("sec") else item.add])
     about = (
         "TRIPOD+AI asks authors who evaluate a prediction model for these items. This report has "
         "those that follow from data; the others have to be written by the authors."

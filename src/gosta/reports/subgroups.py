@@ -19,7 +19,7 @@ from gosta.reports.tables import (
 from gosta.statistics.estimate import Estimate
 from gosta.views import numbers
 
-HETEROGENEITY = "p, all groups\nCochran's Q"
+HETEROGENEITY = "p, all groups\nCochran's Q, I²"
 BY_GROUP = (
     "auc",
     "concordance-index",
@@ -145,5 +145,7 @@ def _p_of_all(one: Found) -> str:
     compared = one.estimate.heterogeneity
     if compared is None:
         return numbers.NONE
+    i_squared = f"\nI² {numbers.percent(compared.i_squared, '.0f')}"
     of_some = f"\n{compared.groups} of {len(one.estimate.groups)} groups"
-    return p_text(compared.p_value) + of_some * (compared.groups < len(one.estimate.groups))
+    p_value = p_text(compared.p_value) + i_squared
+    return p_value + of_some * (compared.groups < len(one.estimate.groups))

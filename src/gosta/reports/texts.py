@@ -208,6 +208,9 @@ TRIPOD_REFERENCE = (
 )
 
 
+BY_SITE = "Subgroups, by site"
+
+
 class TripodItem(NamedTuple):
     """An item of TRIPOD+AI for the evaluation of a model."""
 
@@ -245,7 +248,7 @@ TRIPOD = (
     TripodItem("21, 22", "Model development, specification", "", add="of the evaluated model"),
     TripodItem("23a", "Performance with confidence intervals", "Main results"),
     TripodItem("23a", "Performance in key subgroups", "Subgroups"),
-    TripodItem("23b", "Heterogeneity between sites", ""),
+    TripodItem("23b", "Heterogeneity between sites", BY_SITE, add='with groups = ["site"]'),
     TripodItem("24", "Model updating", ""),
     TripodItem("25, 26, 27", "Interpretation, limitations, use in practice", ""),
 )  # fmt: skip

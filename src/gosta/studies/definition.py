@@ -27,6 +27,7 @@ from gosta.statistics import STATISTICS
 from gosta.studies.questions import EXTRA, NEEDS, NO_COLUMNS, OF_RISKS, QUESTIONS, Answer
 
 STUDY_FILE = "study.toml"
+SITE = "site"  # the group of rows by the file that holds them, where the dictionary has none
 MAX_STUDY_FILE_BYTES = 1 << 20
 FIX_HINT = "fix the line; 'gosta study init' writes such files"
 # Where a decision curve is read: every twentieth, which are edges of 20, 40, 60 or 80 bins.
@@ -56,7 +57,10 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     ] = None
     groups: Annotated[
         tuple[str, ...],
-        Key("columns of classes, each alone; sex+ward is one group for each combination"),
+        Key(
+            "columns of classes, each alone; sex+ward is one group for each combination; site is "
+            "the hospital, in one place without such a column"
+        ),
     ] = ()
     table: Annotated[
         tuple[str, ...], Key("columns that Table 1 describes; without it, all in the dictionary")
@@ -167,12 +171,20 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Return the columns of each grouping: one, or several whose values are combined."""
-        return tuple(tuple(one.split("+")) for one in self.study.groups)
+        return tuple(tuple(one.split("+")) for one in self.known_groups)
+
+    @property
+    def known_groups(self) -> tuple[str, ...]:
+        """Return the groups by columns of the dictionary: not by site, if it does not have it."""
+        asked = self.study.groups
+        if SITE in self.columns:
+            return asked
+        return tuple(one for one in asked if SITE not in one.split("+"))
 
     @property
     def group_columns(self) -> tuple[str, ...]:
         """Return the columns by which rows are grouped."""
-        return columns_of(self.study.groups)
+        return columns_of(self.known_groups)
 
     def group_names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the names of all groups by some columns: their values, such as "f, a"."""
@@ -233,7 +245,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             self.privacy,
             ranges={**ranges, **self.privacy.ranges},
             strata={name: self.columns[name].classes for name in self.group_columns},
-            groups=self.study.groups,
+            groups=self.known_groups,
         )
 
     @property
@@ -339,7 +351,7 @@ def check_study(study: Study) -> None:
     for key in ("label", "time", "event"):
         if getattr(asked, key) == "":
             raise InputError(f"study.{key} = '' must name a column; leave it out if there is none")
-    check_groups(asked.groups, study.columns, "study.groups", "the dictionary")
+    check_groups(asked.groups, {*study.columns, SITE}, "study.groups", "the dictionary")
     for key in ("scores", "table"):
         names = getattr(asked, key)
         if len(set(names)) < len(names):

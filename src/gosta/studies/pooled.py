@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from gosta.analysis.computation import compute
-from gosta.datasets.columns import concatenate
+from gosta.datasets.columns import concatenate, value_text
 from gosta.datasets.data import Data
+from gosta.datasets.dictionary import Column
 from gosta.datasets.row_names import below
-from gosta.errors import DataError, GostaError
+from gosta.errors import DataError, GostaError, InputError
 from gosta.runtime.arrays import Booleans, Floats
 from gosta.statistics.encode import check_times
 from gosta.statistics.estimate import Estimate
-from gosta.studies.definition import Item, Study
+from gosta.studies.definition import SITE, Item, Study, check_study, columns_of
 from gosta.studies.questions import TABLE_ONE
 from gosta.studies.results import record
 from gosta.views import numbers
 
 
-def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
-    """Return the results of a study over the rows of several files."""
+def run(study: Study, parts: Sequence[Data], sites: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the results of a study over the rows of several files.
+
+    `sites` are the names of the hospitals that have these, by default those of the files.
+    """
+    if SITE in columns_of(study.study.groups):
+        parts = _with_sites(parts, sites or [site_name(Path(part.name)) for part in parts])
+        study = _grouped_by_site(study, parts)
     data = pooled_rows(study, parts)
     kept = complete_rows(study, data)
     if not kept.any():
@@ -37,6 +46,42 @@ def run(study: Study, parts: Sequence[Data]) -> dict[str, Any]:
     how = {"mode": "one place", "data": [part.name for part in parts], "sites": len(parts)}
     how |= {"rows_read": [len(part) for part in parts], "missing": _missing(study, data)}
     return record(study, found, how, len(whole), len(data) - len(whole))
+
+
+def site_name(path: Path) -> str:
+    """Return the name of the hospital whose file or folder this is.
+
+    >>> site_name(Path("rows/lodz.csv.gz"))
+    'lodz'
+    """
+    return path.name.partition(".")[0]
+
+
+def _with_sites(parts: Sequence[Data], sites: Sequence[str]) -> list[Data]:
+    """Return files of which each has a column of its site: the name of it, if it has none."""
+    named = zip(parts, sites, strict=True)
+    return [
+        part
+        if SITE in part.columns
+        else replace(part, columns={**part.columns, SITE: np.full(len(part), site, dtype=object)})
+        for part, site in named
+    ]
+
+
+def _grouped_by_site(study: Study, parts: Sequence[Data]) -> Study:
+    """Return a study whose dictionary has the sites, which are its groups."""
+    if SITE in study.columns:
+        return study
+    found = dict.fromkeys(value_text(one) for part in parts for one in part.columns[SITE].tolist())
+    if len(found) < 2:
+        raise InputError(
+            f"study.groups: there is one site only, {', '.join(found)}",
+            remedy="give the file or the folder of each with --data, by another name each",
+        )
+    column = Column("class", classes=tuple(found), description="hospital whose file has the row")
+    declared = structs.replace(study, columns={**study.columns, SITE: column})
+    check_study(declared)
+    return declared
 
 
 def pooled_rows(study: Study, parts: Sequence[Data]) -> Data:

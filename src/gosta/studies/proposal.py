@@ -18,7 +18,7 @@ from gosta.private.settings import PrivateSettings
 from gosta.runtime.arrays import Floats
 from gosta.sketches.layout_builder import TooManySumsError
 from gosta.statistics.assumptions import likely_positive
-from gosta.studies.definition import Asked, Study, check_study, columns_of
+from gosta.studies.definition import SITE, Asked, Study, check_study, columns_of
 from gosta.studies.questions import OF_RISKS, QUESTIONS
 
 MOST_CLASSES = 12  # of a column that is described by classes
@@ -72,11 +72,13 @@ class Answers:
 
 def propose(answers: Answers, data: Data | None = None) -> Study:
     """Return a study: its dictionary from the rows and the answers, and as many bins as fit."""
+    is_there = SITE in answers.classes or (data is not None and SITE in data.columns)
+    names = [name for name in answers.named if name != SITE or is_there]
     if data is None:
-        columns = {name: _declared(name, answers) for name in answers.named}
+        columns = {name: _declared(name, answers) for name in names}
     else:
         data = data.select(drop_missing=True)
-        for name in answers.named:
+        for name in names:
             data.select(name)  # an error if the column is not there
         guessed = guess_roles(data, list(data.columns))
         left_out = {*guessed.identifiers, *guessed.dates} - {*answers.named}

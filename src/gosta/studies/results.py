@@ -93,7 +93,7 @@ def record(
     plain = msgspec.to_builtins(study)
     return {
         "format": FORMAT,
-        "study": plain["study"],
+        "study": {**plain["study"], "groups": list(study.known_groups)},
         "columns": plain["columns"],
         "privacy": plain["privacy"],
         "how": dict(how),
