@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from fits import fit_rounded
+from lifelines.datasets import load_rossi
 from lifelines.utils import concordance_index
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import brier_score_loss, r2_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -20,7 +22,7 @@ from gosta import datasets
 from gosta.errors import InputError, NumericalError
 from gosta.models.definition import Model, make_model
 from gosta.models.design import make_design
-from gosta.models.folds import fold_of
+from gosta.models.folds import folds_of
 from gosta.runtime.arrays import Floats
 
 NAMES = ["a", "b", "c"]
@@ -43,7 +45,7 @@ def model_of(name: str, folds: int, n: int = 400) -> tuple[Model, Floats]:
 
 def own_predictions(name: str, rows: Floats, folds: int) -> Floats:
     """Return predictions of rows by the fits without their folds."""
-    place, found = fold_of(rows, folds), np.zeros(len(rows))
+    place, found = rows[:, -1], np.zeros(len(rows))
     model, _ = model_of(name, 0)
     for fold in range(folds):
         fit = model.fit_rows(rows[place != fold])
@@ -60,11 +62,29 @@ def data_of(model: Model, rows: Floats) -> datasets.Data:
 
 def test_folds_follow_from_rows_alone() -> None:
     rows = np.random.default_rng(0).random((5000, 4))
-    found = fold_of(rows, 7)
+    found = folds_of(rows, 7)
     order = np.random.default_rng(1).permutation(5000)
-    assert (fold_of(rows[order], 7) == found[order]).all()
+    assert (folds_of(rows[order], 7) == found[order]).all()
     assert np.bincount(found).min() > 600
-    assert (fold_of(rows[:1], 7) == found[:1]).all()
+    assert (folds_of(rows[:1], 7) == found[:1]).all()
+
+
+def test_rows_that_are_the_same_are_in_different_folds() -> None:
+    rows = np.random.default_rng(0).integers(0, 2, (1000, 3)).astype(float)
+    found = folds_of(rows, 5)
+    for kind in np.unique(rows, axis=0):
+        counts = np.bincount(found[(rows == kind).all(axis=1)], minlength=5)
+        assert counts.min() > 0.5 * counts.mean()
+    table = load_rossi()
+    for columns in (["fin", "paro", "wexp"], ["age"]):
+        fit = gosta.fit(table, outcome="arrest", columns=columns, folds=10)
+        other, given = LogisticRegression(C=1e9), (table[columns], table["arrest"])
+        cut = StratifiedKFold(10, shuffle=True, random_state=0)
+        theirs = cross_val_predict(other, *given, cv=cut, method="predict_proba")
+        known = {one.statistic: one.value[0] for one in fit.validation}
+        error = brier_score_loss(table["arrest"], theirs[:, 1])
+        assert known["brier-score:validated"] == pytest.approx(error, abs=4e-3)
+        assert known["brier-score:apparent"] < known["brier-score:validated"]
 
 
 def test_risks_are_validated_on_rows_that_were_not_fitted() -> None:
@@ -75,7 +95,7 @@ def test_risks_are_validated_on_rows_that_were_not_fitted() -> None:
     assert np.allclose(found.robust().standard_errors, alone.robust().standard_errors, rtol=1e-6)
     assert "Validation in 5 folds, on rows that were not fitted" in found.summary()
     assert found.to_dict()["validation"][0]["statistic"] == "auc:validated"
-    risks, y = own_predictions("logistic", rows, 5), rows[:, -1]
+    risks, y = own_predictions("logistic", rows, 5), rows[:, -2]
     own = 1 / (1 + np.exp(-found.linear_predictor(data_of(model, rows))))
     known = {one.statistic: one for one in found.validation}
     for name, value in {
@@ -102,7 +122,7 @@ def test_scores_are_validated_by_their_order() -> None:
     assert found.value[0] == pytest.approx(value, abs=0.02)
     model, rows = model_of("auc", 4)
     found = model.fit_rows(rows).validation[0]
-    value = roc_auc_score(rows[:, -1], own_predictions("auc", rows, 4))
+    value = roc_auc_score(rows[:, -2], own_predictions("auc", rows, 4))
     assert found.value[0] == pytest.approx(value, abs=0.01)
 
 
@@ -148,7 +168,7 @@ def test_predictions_are_those_of_scikit_learn_in_the_same_folds(name: str) -> N
     y = ROWS.target if name == "logistic" else x[:, 0] + np.sin(np.arange(len(x)))
     table = {**dict(zip(NAMES_OF_ROWS, x.T, strict=True)), "y": y}
     fit = gosta.fit(table, name, outcome="y", penalty=2.0, folds=folds)
-    place = fold_of(fit.model.rows(datasets.load(table).select(label="y")).x, folds)
+    place = fit.model.rows(datasets.load(table).select(label="y")).x[:, -1]
     theirs = np.zeros(len(y))
     for fold in range(folds):
         if name == "logistic":

@@ -39,7 +39,7 @@ from gosta.models.arithmetic import (
 )
 from gosta.models.design import INTERCEPT, Design
 from gosta.models.fit import Fit
-from gosta.models.folds import MOST_FOLDS, fold_of
+from gosta.models.folds import MOST_FOLDS, folds_of
 from gosta.models.folds import features as validation_features
 from gosta.models.scale import Scale
 from gosta.models.showing import PREDICTIONS
@@ -285,7 +285,9 @@ class Model(ABC):
         return (INTERCEPT,) * self.has_intercept + self.design.names
 
     def rows(self, data: Data) -> Encoded:
-        """Return the encoded rows of data that are complete: columns as shares, then response."""
+        """Return the encoded rows of data that are complete: columns as shares, then response, and
+        last, if there are folds, the row's.
+        """
         for name in self.columns:
             if name not in data.columns:
                 raise unknown(f"column of {data.name}", name, data.columns)
@@ -294,7 +296,10 @@ class Model(ABC):
             x = self.encode(logged)
             kept: Booleans = np.asarray(np.isfinite(x).all(axis=1))
             data.check_row_count(int(kept.sum()))
-        return Encoded(x if kept.all() else x[kept], kept, tuple(log.columns), log.assumed)
+        x = x if kept.all() else x[kept]
+        if self.folds:
+            x = np.column_stack([x, folds_of(x, self.folds)])
+        return Encoded(x, kept, tuple(log.columns), log.assumed)
 
     def encode(self, data: Data) -> Floats:
         """Return the numbers of each row that its features depend on."""
@@ -320,7 +325,7 @@ class Model(ABC):
         own, *others = self._states(state)
         terms = self._own_terms(columns, response, own)
         for fold, other in enumerate(others):
-            is_kept = fold_of(rows, self.folds) != fold
+            is_kept = rows[:, -1] != fold
             terms += [
                 term._replace(weights=term.weights * is_kept)
                 for term in self._own_terms(columns, response, other)
@@ -332,7 +337,7 @@ class Model(ABC):
         if state.rounds == 0 or state.before is not None:
             return
         for number, own in enumerate(self._states(state)):
-            kept = rows[fold_of(rows, self.folds) != number - 1] if number else rows
+            kept = rows[rows[:, -1] != number - 1] if number else rows
             yield from (term for term in self.step_terms(*self._split(kept), own) if term.order)
 
     def _own_terms(self, columns: Floats, response: Floats, state: State) -> list[Term]:
@@ -391,7 +396,7 @@ class Model(ABC):
         """Return the linear predictor of each row by the coefficients of shares for its fold."""
         columns, _ = self._split(rows)
         each = project(columns, coefficients)
-        return np.asarray(each[np.arange(len(rows)), fold_of(rows, len(coefficients))])
+        return np.asarray(each[np.arange(len(rows)), rows[:, -1].astype(np.int64)])
 
     def _validation_features(self, rows: Floats, state: State) -> Features:
         columns, response = self._split(rows)
@@ -425,14 +430,20 @@ class Model(ABC):
     def _split(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return the columns of encoded rows, with 1 first, and the response."""
         size = len(self.design.names)
-        return np.column_stack([np.ones(len(rows)), rows[:, :size]]), rows[:, size:]
+        response = rows[:, size : size + self.response_width]
+        return np.column_stack([np.ones(len(rows)), rows[:, :size]]), response
 
     def empty_terms(self, state: State) -> list[Term]:
         """Return the terms of no rows, which say how many sums there are."""
         return self.terms(self._no_rows(), state)
 
     def _no_rows(self) -> Floats:
-        return np.zeros((0, len(self.design.names) + self.response_width))
+        return np.zeros((0, self.row_width))
+
+    @property
+    def row_width(self) -> int:
+        """How many numbers an encoded row has."""
+        return len(self.design.names) + self.response_width + bool(self.folds)
 
     def size(self, state: State) -> int:
         """Return how many sums the round has that a state is for."""

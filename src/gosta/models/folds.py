@@ -12,28 +12,44 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.models.showing import PREDICTIONS
-from gosta.runtime.arrays import Floats, Integers
+from gosta.runtime.arrays import Floats, Integers, Words
 from gosta.sketches.definition import Features
 
 if TYPE_CHECKING:
     from gosta.sketches.layout import Layout
 
 MOST_FOLDS = 20
-STEP = np.uint64(0x9E3779B97F4A7C15)  # an odd number near 2^64 / 1.618, as hash functions take it
+# Odd numbers of the hash function splitmix64.
+STEPS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-def fold_of(rows: Floats, folds: int) -> Integers:
-    """Return the fold of each encoded row, which follows from the row alone.
+def folds_of(rows: Floats, folds: int) -> Integers:
+    """Return the fold of each encoded row of a site, which follows from what the rows hold.
 
-    >>> fold_of(np.array([[0.1, 1.0], [0.2, 0.0], [0.1, 1.0], [0.3, 0.0]]), 5).tolist()
-    [4, 3, 4, 0]
+    Rows that are the same are in folds of their own: together in one, none of their kind would be
+    fitted where they are predicted.
+
+    >>> folds_of(np.array([[0.1, 1.0], [0.2, 0.0], [0.1, 1.0], [0.3, 0.0]]), 5).tolist()
+    [3, 4, 4, 4]
     """
     found = np.zeros(len(rows), dtype=np.uint64)
     for column in rows.T:
-        words = np.floor(column * 2.0**32 + 0.5).astype(np.int64).view(np.uint64)
-        found = (found ^ words) * STEP
-        found ^= found >> np.uint64(29)
+        found = _mixed(found, np.floor(column * 2.0**32 + 0.5).astype(np.int64))
+    _, kinds, counts = np.unique(found, return_inverse=True, return_counts=True)
+    order = np.argsort(kinds, kind="stable")
+    before = np.empty(len(rows), dtype=np.int64)  # rows of its kind before each
+    before[order] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    found = _mixed(found, before)
     return ((found >> np.uint64(33)) % np.uint64(folds)).astype(np.int64)
+
+
+def _mixed(found: Words, numbers: Integers) -> Words:
+    """Return hash values of what they are of so far, and of further numbers."""
+    found = found ^ numbers.view(np.uint64)
+    for step in STEPS:
+        found = found * step
+        found = found ^ (found >> np.uint64(31))
+    return found
 
 
 def features(layout: Layout, columns: dict[str, Floats]) -> Features:

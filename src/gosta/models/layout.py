@@ -54,7 +54,7 @@ class FitLayout:
 
     @property
     def width(self) -> int:
-        return len(self.model.design.names) + self.model.response_width
+        return self.model.row_width
 
     @property
     def bits(self) -> int:

@@ -38,6 +38,7 @@ def leave_out_sites(model: Model, data: Data, level: float) -> tuple[Estimate, .
         raise InputError(
             f"leave_out_site = {data.by!r}: {model.title} is not validated", remedy="leave it out"
         )
+    model = replace(model, folds=0)
     data = data.take(~np.isnan(data.site_codes()[0]))
     rows = model.rows(data)
     data = data.take(rows.kept)
@@ -78,7 +79,7 @@ def _predicted(
     own = codes == place
     response = x[own, len(model.design.names) :]
     try:
-        predictions = replace(model, folds=0).fit_rows(x[~own]).predict(data.take(own))
+        predictions = model.fit_rows(x[~own]).predict(data.take(own))
     except GostaError as error:
         return error
     outcome = model.validation_outcome(response)
@@ -120,7 +121,7 @@ def _summary(name: str, groups: Sequence[Estimate], level: float) -> Estimate:
     found = Estimate(
         sum(known) / len(known) if known else None,
         statistic=name,
-        n=sum(one.n for one in groups),
+        n=sum(one.n or 0 for one in groups),
         groups=tuple(groups),
     )
     if compared is None:

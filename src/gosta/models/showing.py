@@ -150,7 +150,7 @@ def left_out_table(fit: Fit) -> list[list[str]]:
             name = "mean" if group.group is None else group.group
             ends = numbers.interval(group.low, group.high, DIGITS)
             value = numbers.NONE if group.value is None else numbers.number(group.value, DIGITS)
-            rows.append([f"{one.statistic}, {name}", numbers.count(group.n), value, ends])
+            rows.append([f"{one.statistic}, {name}", numbers.count(group.n or 0), value, ends])
     return rows
 
 
