@@ -203,7 +203,7 @@ def test_without_events_nobody_has_had_one_until_the_last_time() -> None:
     x = np.array([[1.0, 0.0], [4.0, 0.0], [3.0, 0.0]])
     curve = MEASURES["kaplan-meier"].over(x)
     assert curve.value.tolist() == [1.0]
-    assert curve.labels == ("at 4",)
+    assert curve.labels == ("from 4 on",)
 
 
 @pytest.mark.parametrize(("last_event", "is_known"), [(1.0, True), (0.0, False)])

@@ -192,7 +192,7 @@ def test_table_one_of_many_groups_has_several_tables() -> None:
     assert heads == ["all", *sexes]
     assert [row[0] for row in second.rows] == ["age, mean", "age, median", "age, missing"]
     assert second.rows[2][-1] == "-"  # not told
-    assert words(blocks) == "-: too few rows, or too much noise, to tell."
+    assert words(blocks).startswith("-: too few rows, or too much noise, to tell. Quartiles are")
     assert differences.rows[0][2].endswith(" and sex M, ward icu")
 
 
@@ -233,7 +233,7 @@ def test_the_curve_of_events_is_told_at_the_times_of_the_study() -> None:
     found = results()
     found["study"]["times"] = [5.0, 30.0, 45.0]
     table = tables(section(content.build(json.loads(json.dumps(found))), "Survival"))[0]
-    assert table.heading == ["time", "Share without an event before"]
+    assert table.heading == ["time", "Share without an event just before"]
     assert [row[0] for row in table.rows] == ["30", "45"]  # nothing is known before the first event
     assert [row[1][:5] for row in table.rows] == ["0.900", "0.700"]
 

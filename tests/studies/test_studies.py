@@ -509,12 +509,15 @@ def test_from_three_files_to_results_on_the_command_line(
         (("check", "NEW"), "no such file"),
         (("run", "NEW"), "data is missing"),
         (("collect", "NEW", "net"), "no such file"),
+        (("collect", "NEW", "STUDY"), "name the study first: gosta study collect STUDY NETWORK"),
     ],
 )
 def test_mistakes_are_one_line(
     words: tuple[str, ...], message: str, folder: Path, tmp_path: Path, gosta_: Any
 ) -> None:
-    places = {"NEW": tmp_path / "new", "FILE": folder / "site-0.csv"}
+    places = {"NEW": tmp_path / "new", "FILE": folder / "site-0.csv", "STUDY": tmp_path / "study"}
+    places["STUDY"].mkdir()
+    (places["STUDY"] / "study.toml").touch()
     questions = ("--question", "discrimination") if "FILE" in words else ()
     code, _, err = gosta_("study", *(places.get(word, word) for word in words), *questions)
     assert code == 2

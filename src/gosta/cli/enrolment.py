@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 SiteFolder = Annotated[Path, typer.Argument(help="The site's folder.")]
 Yes = Annotated[bool, "Accept without being asked."]
+AllTerms = Annotated[
+    bool, typer.Option("--all", help="Show all terms, also of columns, bins and options.")
+]
 
 
 def request(
@@ -124,11 +127,12 @@ def join(
     bundle: Annotated[Path, typer.Argument(help="The bundle from the coordinator.")],
     folder: SiteFolder,
     yes: Yes = False,
+    has_all: AllTerms = False,
 ) -> None:
     """Install a bundle: see who the members are and what is computed, and accept it."""
     from gosta.net.deploy import enrolment
 
-    _accept(folder, enrolment.read_bundle(bundle, folder), yes)
+    _accept(folder, enrolment.read_bundle(bundle, folder), yes, has_all)
     _show_policy(folder)
     print(
         f"{folder}: installed; start the node with: gosta node {shlex.quote(str(folder))} (a "
@@ -154,7 +158,7 @@ def _show_policy(folder: Path) -> None:
     print(f"{POLICY_FILE}{written} allows modes {', '.join(policy.modes)}{budget}")
 
 
-def accept(folder: SiteFolder, yes: Yes = False) -> None:
+def accept(folder: SiteFolder, yes: Yes = False, has_all: AllTerms = False) -> None:
     """See what a new member list changes, and accept it; a running node reloads it."""
     from gosta.net.deploy import enrolment
 
@@ -162,7 +166,7 @@ def accept(folder: SiteFolder, yes: Yes = False) -> None:
     if proposal is None:
         print(f"{folder}: there is no list that was not accepted yet")
         return
-    _accept(folder, proposal, yes)
+    _accept(folder, proposal, yes, has_all)
     print(f"{folder}: accepted; a running node reloads it")
 
 
@@ -199,7 +203,7 @@ def leave(
     print(f"next, at the coordinator: gosta network remove NETWORK {name}")
 
 
-def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
+def _accept(folder: Path, proposal: Proposal, yes: bool, has_all: bool) -> None:
     from gosta.net.deploy import enrolment, summary
     from gosta.net.members import list_fingerprint
 
@@ -209,7 +213,7 @@ def _accept(folder: Path, proposal: Proposal, yes: bool) -> None:
         print(f"member list {new.serial} ({fingerprint}) is the one that was accepted already")
         enrolment.accept(folder, proposal)
         return
-    print(summary.list_summary(new))
+    print(summary.list_summary(new, has_all))
     for line in enrolment.own_settings(folder, new):
         print(f"different in this site's node.toml: {line}")
     if old is not None:

@@ -271,9 +271,10 @@ def collect(
 ) -> None:
     """Take the results of a network of private sums; write results.json into the study's folder."""
     from gosta.studies import results
-    from gosta.studies.collected import collect
+    from gosta.studies.collected import collect, expect_network
     from gosta.studies.definition import read_study
 
+    expect_network(network)
     found = collect(read_study(folder), network)
     _show(found, results.write(_place(folder), found), folder)
 

@@ -35,8 +35,8 @@ RISK_TIMES = 6  # at which rows at risk are counted
     axes=("time", "share without an event"),
 )
 def kaplan_meier(x: Floats, weights: Floats, times: Any = None) -> Measured:
-    """Kaplan-Meier curve, the share without an event before a time: at `times`, or at all times of
-    events.
+    """Kaplan-Meier curve, the share without an event: just before `times`, or from each time of an
+    event on.
 
     With an interval by Greenwood's formula, on the scale log(−log).
     """
@@ -45,10 +45,10 @@ def kaplan_meier(x: Floats, weights: Floats, times: Any = None) -> Measured:
         has_event = curve.has_ended.any()
         shown = curve.ends[curve.has_ended] if has_event else curve.ends[-1:]
         after = np.nextafter(shown, np.inf)  # the curve has fallen there
-        labels = tuple(f"at {time:g}" for time in shown)
+        labels = tuple(f"from {time:g} on" for time in shown)
     else:
         shown = after = numbers_of("times", times)
-        labels = before(shown)
+        labels = tuple(f"just {label}" for label in before(shown))
     values = curve.before(after)
     errors = values * np.sqrt(curve.log_variances(after))
     at_risk = np.append(curve.at_risk, 0.0)[curve.steps(shown)]

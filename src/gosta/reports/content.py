@@ -19,7 +19,7 @@ from gosta.reports.questions import (
 from gosta.reports.reading import found_in, unit_of
 from gosta.reports.subgroups import subgroups
 from gosta.reports.table_one import table_one
-from gosta.reports.tables import Found, capital, values_table
+from gosta.reports.tables import BRACKET, Found, capital, values_table
 from gosta.views import numbers
 
 MAIN = (
@@ -67,11 +67,21 @@ def build(results: Mapping[str, Any]) -> Report:
         methods(results, known),
         privacy(results),
     ]
-    shown = [section for section in sections if section.blocks]
+    shown = [_with_brackets_explained(section) for section in sections if section.blocks]
     titles = {section.title for section in shown}
     by_site = {texts.BY_SITE} if "site" in results["study"].get("groups", ()) else set()
     shown.append(tripod(titles | by_site))
     return Report(results["study"].get("title") or "Validation study", _subtitle(results), shown)
+
+
+def _with_brackets_explained(section: Section) -> Section:
+    """Say below the first table with brackets of a section what they are beside intervals."""
+    for k, block in enumerate(section.blocks):
+        cells = [cell for row in block.rows for cell in row] if isinstance(block, Table) else []
+        if any(f"\n{BRACKET}" in cell for cell in cells):
+            below = [Text(texts.BRACKETS_BELOW), *section.blocks[k + 1 :]]
+            return section._replace(blocks=[*section.blocks[: k + 1], *below])
+    return section
 
 
 def _subtitle(results: Mapping[str, Any]) -> str:

@@ -179,5 +179,5 @@ def _curve_table(one: Found) -> Table:
     heading, *rows = one.estimate.table(digits=CURVE_DIGITS)
     when = ""
     if one.name == "kaplan-meier":
-        when = " before each time" if is_sampled(one.estimate) else " from each time on"
+        when = " just before each time" if is_sampled(one.estimate) else " from each time on"
     return Table(f"{one.heading}{when}", heading, rows, is_detail=True)

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from gosta.measures.table_one import standardised_differences
+from gosta.reports import texts
 from gosta.reports.blocks import Block, Section, Table, Text
 from gosta.reports.tables import Found, groups_without_value
 from gosta.statistics.estimate import Estimate
@@ -17,6 +18,7 @@ TABLE_ONE = "table-one"
 MOST_COLUMNS = 4  # of a table, beside the names of its lines
 CAPTION = "Mean (standard deviation), median (quartiles), rows of a class (share)"
 MISSING = ", missing"  # after the name of a column
+MEDIAN = ", median"
 NONE_MISSING = numbers.percent(0.0, ".1f")
 NOT_TOLD = numbers.NONE  # of few rows, which sites do not tell
 
@@ -28,9 +30,11 @@ def table_one(found: Sequence[Found], units: Mapping[str, str]) -> Section:
         for own in one.estimate.grouped or [one.estimate]:
             blocks += [_with_units(table, units) for table in _of_groups(own)]
             blocks += groups_without_value([one._replace(estimate=own)])
-    tables = (block for block in blocks if isinstance(block, Table))
-    if any(NOT_TOLD in row for table in tables for row in table.rows):
+    rows = [row for block in blocks if isinstance(block, Table) for row in block.rows]
+    if any(NOT_TOLD in row for row in rows):
         blocks.append(Text(f"{NOT_TOLD}: too few rows, or too much noise, to tell."))
+    if any(row[0].endswith(MEDIAN) for row in rows):
+        blocks.append(Text(texts.QUARTILES))
     return Section("Table 1", blocks)
 
 
@@ -96,7 +100,7 @@ def _described(estimate: Estimate) -> dict[str, str]:
             lines[f"{column}, mean"] = _with_more(value, values[f"{column}: standard deviation"])
         elif what == "50 %":
             ends = (values[f"{column}: {quarter}"] for quarter in ("25 %", "75 %"))
-            lines[f"{column}, median"] = _with_more(value, *ends)
+            lines[f"{column}{MEDIAN}"] = _with_more(value, *ends)
         elif what == "missing":
             shown = numbers.percent(value, ".1f") if np.isfinite(value) else NOT_TOLD
             lines[f"{column}{MISSING}"] = shown

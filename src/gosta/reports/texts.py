@@ -32,7 +32,7 @@ TITLES = {
     "net-benefit": "net benefit",
     "net-benefit-of-all": "net benefit of treating all",
     "kaplan-meier": "share without an event",
-    "kaplan-meier-at-times": "share without an event before",
+    "kaplan-meier-at-times": "share without an event just before",
     "numbers-at-risk": "rows at risk",
     "concordance-index": "C-index (Harrell)",
     "uno-concordance": "C-index (Uno)",
@@ -85,12 +85,24 @@ BRACKETS = (
     "over the rows lies within it. Neither includes the other. A bracket that covers more than "
     "half of all possible values is called wide, and not shown; more bins narrow it."
 )
+BRACKETS_BELOW = (
+    "In parentheses is the interval, for the error of sampling alone; a bracket is what bins leave "
+    "open of the value over these rows. Neither includes the other: both together are more."
+)
+QUARTILES = (
+    "Quartiles are values of rows: the least that at least a quarter, a half and three quarters of "
+    "the rows do not exceed (type 1 of R's quantile, whose default is type 7); by private sums, "
+    "they are interpolated in bins."
+)
 P_VALUES_AND_BRACKETS = (
     " They do not include the bracket: where it includes 0, the sign of the difference over the "
     "rows is open, and more bins would decide."
 )
 TIMES = (
-    "The share without an event before t is Kaplan and Meier's, after all events earlier than t; "
+    "The share without an event just before t is Kaplan and Meier's "
+    "P(T \N{GREATER-THAN OR EQUAL TO} t), in which an event at t itself has not counted; software "
+    "such as R's survfit tells P(T > t), in which it has, as curves of rows in one place do from "
+    "each time of an event on; "
     "rows at risk at t are those whose time is t or later. The AUC at a time t is cumulative and "
     "dynamic: it compares rows with an event before t with rows without one by then, weighted by "
     "the inverse probability of not being censored."
@@ -100,8 +112,8 @@ AT_RISK_BY_SUMS = (
     "\N{ALMOST EQUAL TO} is known within a bracket."
 )
 ROWS_OF_SITES = (
-    "A row counts at its site if it has a value in every column that has a role; how many lack one "
-    "is known at each site only."
+    "How many rows were left out is not known here: a row counts at its site if it has a value in "
+    "every column that has a role, and how many lack one is known at each site only."
 )
 SEVERAL_MISSING = "A row can lack several values."
 # Statistics that take logits or logarithms of risks.

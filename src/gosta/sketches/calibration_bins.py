@@ -110,7 +110,8 @@ class CalibrationCurve(RiskCurve):
         if not len(bins.rows):
             return undefined()
         value = bins.observed / bins.rows
-        return Result(value, value, value, labels=bins.labels, at=bins.expected / bins.rows)
+        at = bins.expected / bins.rows
+        return Result(value, value, value, labels=bins.labels, at=at, counts=bins.rows)
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
         """Return the errors of shares of the rows of bins."""

@@ -90,6 +90,7 @@ class Result(NamedTuple):
     is_certified: bool = True
     labels: tuple[str, ...] = ()  # for each of several values what it is
     at: Floats | None = None  # of a curve: the place of each value on the horizontal axis
+    counts: Floats | None = None  # of a curve: rows that each value rests on, where they are shown
 
 
 class Tables(NamedTuple):

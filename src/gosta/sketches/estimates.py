@@ -81,6 +81,7 @@ def estimate_of(result: StratumResult, level: float | None) -> Estimate:
         statistic=result.statistic,
         n=round(result.rows),
         at=np.array(result.at) if result.at else None,
+        counts=np.array(result.counts) if result.counts else None,
         axes=definition.axes if isinstance(definition, Measure) else None,
         null_value=definition.null_value,
     )

@@ -69,6 +69,7 @@ class StratumResult(NamedTuple):
     without_edge: tuple[float, ...] = ()
     why: str = ""  # there is no value
     is_fit: bool = False  # whether the values are the coefficients of a model
+    counts: Values = ()  # of a curve: rows that each value rests on, where they are known
 
 
 def no_result(statistic: str, stratum: str, why: str = "") -> StratumResult:
@@ -144,6 +145,7 @@ def stratum_result(
         standard_errors=all_errors,
         p_values=_p_values(sketch, values, intervals or (interval,), level),
         without_edge=tuple(sketch.without_edge.tolist()) if noise == 0 else (),
+        counts=() if result.counts is None or noise > 0 else known(result.counts),
     )
 
 

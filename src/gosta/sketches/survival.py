@@ -46,7 +46,7 @@ class Running(NamedTuple):
 
 @sketch("kaplan-meier")
 class KaplanMeier(TimeCurve, TimeBins):
-    """Kaplan-Meier curve, the share without an event before a time: at `times`, or up to ten edges
+    """Kaplan-Meier curve, the share without an event just before `times`, or before up to ten edges
     of time bins; and at `steps` between, whose bins are merged first where they are small.
     """
 
@@ -124,7 +124,7 @@ class KaplanMeier(TimeCurve, TimeBins):
 
     def result(self, totals: Floats, rounding: float = 0.0) -> Result:
         """Multiply the shares that survive bins; in a bin, events can come first or last."""
-        labels = tuple(f"before {time:g}" for time in self.times)
+        labels = tuple(f"just before {time:g}" for time in self.times)
         if totals.sum() < 0.5:
             return undefined(labels)
         value, low, high, _ = self.curves(totals)

@@ -284,7 +284,8 @@ class SurvivalCalibration(RiskSums):
         rows, last = (censored + events).sum(axis=1), self.bins_before
         shares = [np.where(rows < 0.5, np.nan, 1 - part[:, last]) for part in (value, high, low)]
         labels = bin_labels(np.concatenate([[0.0], self.inner, [1.0]]), np.arange(len(rows)))
-        return Result(shares[0], shares[1], shares[2], labels=labels, at=self.risks(totals)[0])
+        at = self.risks(totals)[0]
+        return Result(shares[0], shares[1], shares[2], labels=labels, at=at, counts=rows)
 
     def sampling_errors(self, totals: Floats, values: Floats) -> tuple[Floats, Floats] | None:
         """Return Greenwood's standard errors, and the rows of each group."""

@@ -353,7 +353,7 @@ def _curve(estimate: Estimate, label: str) -> Curve:
 
 def is_sampled(estimate: Estimate) -> bool:
     """Return whether a curve of steps is known at its points only, and not at every step."""
-    return bool(estimate.labels) and estimate.labels[0].startswith("before")
+    return bool(estimate.labels) and "before" in estimate.labels[0]
 
 
 def _array(values: Any) -> Floats:

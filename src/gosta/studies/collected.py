@@ -6,11 +6,22 @@ from pathlib import Path
 from typing import Any
 
 from gosta.errors import InputError, NetworkError
+from gosta.net.config import NODE_FILE
 from gosta.net.deploy.network import is_network
 from gosta.net.deploy.query import read_status, view_network
 from gosta.net.node.status import Status
 from gosta.studies import released
-from gosta.studies.definition import Study
+from gosta.studies.definition import STUDY_FILE, Study
+
+
+def expect_network(folder: Path) -> None:
+    """Raise an error if a folder is that of a study, where a network's or a node's is expected."""
+    is_study = (folder / STUDY_FILE).exists()
+    if is_study and not is_network(folder) and not (folder / NODE_FILE).exists():
+        raise InputError(
+            f"{folder} is the folder of a study, not of a network or a node",
+            remedy="name the study first: gosta study collect STUDY NETWORK",
+        )
 
 
 def collect(study: Study, folder: Path) -> dict[str, Any]:

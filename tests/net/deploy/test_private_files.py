@@ -22,6 +22,7 @@ from gosta.net.deploy import bundles
 from gosta.net.deploy.policies import Budget, budget_of, policy_for, policy_text, write_policy
 from gosta.net.deploy.query import View
 from gosta.net.deploy.shared_settings import round_centres, round_range
+from gosta.net.deploy.summary import list_summary
 from gosta.net.members import read_list
 from gosta.net.node.rows import layout_of, read_rows, subject_of
 from gosta.net.node.source import fingerprint
@@ -185,6 +186,11 @@ def test_init_for_sites(tmp_path: Path, gosta_: Any) -> None:
     listed = read_list(tmp_path / "net" / "members.json").list
     assert listed.policy["mode"] == "private sums: no row leaves a site"
     assert "masked sums" in listed.policy["shown to others"]
+    short, whole = list_summary(listed), list_summary(listed, has_all=True)
+    left_out = [key for key in listed.policy if f"\n  {key}  " not in short]
+    assert {"ranges", "bins"} <= {*left_out}
+    assert all(f"\n  {key}  " in whole for key in left_out)
+    assert f"{len(left_out)} more terms, shown with --all" in short
     assert read_policy(tmp_path / "net" / "node-2") == Policy(
         modes=("noisy",), releases_per_day=3
     )  # by the Laplace law, ten times 1

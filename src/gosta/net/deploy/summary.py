@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gosta.errors import shorten
@@ -26,6 +26,10 @@ from gosta.views import numbers, terminal
 MAX_NAMES = 12  # that are listed
 # Terms of private sums that are not in the summary of a new network.
 OMITTED_TERMS = ("mode", "interval", "score", "label")
+MOST_TERMS = 12  # of a member list that are all shown
+LONG_TERM = 160  # characters, where there are more
+# Terms that are shown on request there, as are those of each column and option.
+DETAILS = ("ranges", "bins", "numbers", "layout", "interval", "classes", "incomplete rows")
 
 Entries = list[tuple[str, str]]
 
@@ -122,8 +126,8 @@ def requests_table(network: Network, made: Sequence[Request]) -> str:
     return terminal.columns(rows)
 
 
-def list_summary(listed: MemberList) -> str:
-    """Return what a list says: what is computed, and its members."""
+def list_summary(listed: MemberList, has_all: bool = False) -> str:
+    """Return what a list says: what is computed, in short or with all terms, and its members."""
     is_bound = has_bounds(listed)
     rows = [["member", "declares" if is_bound else "rows", "key"]]
     for member in listed.members:
@@ -135,10 +139,23 @@ def list_summary(listed: MemberList) -> str:
             f"member list {listed.serial} of network {listed.network}, signed by its coordinator",
             f"fingerprint of the list: {members.list_fingerprint(listed)}; compare it with the "
             "coordinator's, on the phone",
-            terminal.definitions(listed.policy.items()),
+            terminal.definitions(listed.policy.items() if has_all else _essential(listed.policy)),
             terminal.columns(rows, right=[1]),
         ]
     )
+
+
+def _essential(terms: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the terms without the details of columns, bins and options where there are many."""
+    if len(terms) <= MOST_TERMS:
+        return [*terms.items()]
+    details = [key for key in terms if key.startswith(("column ", "option ")) or key in DETAILS]
+    shown = [(key, text) for key, text in terms.items() if key not in details]
+    short = [
+        (key, text if len(text) <= LONG_TERM else f"{text[:LONG_TERM].rpartition(', ')[0]}, ...")
+        for key, text in shown
+    ]
+    return [*short, ("details", f"{len(details)} more terms, shown with --all")]
 
 
 def bundle_steps(folder: Path) -> Iterator[str]:
