@@ -60,6 +60,7 @@ def declare_fit(
     ranges = {name: one.range for name, one in dictionary.items() if one.range} | settings.ranges
     levels = {name: one.classes for name, one in dictionary.items() if one.classes}
     model, outcome = find_model(goal.model), str(options.get("outcome"))
+    _require_roles(model, options)
     options, found = _with_outcome(model, options, classes or levels.get(outcome, ()), ranges, data)
     options |= _strata(model, settings, data)
     if "times" in _options_of(model):
@@ -107,6 +108,12 @@ def _parsed(goal: FitGoal, data: Data | None) -> tuple[tuple[str, ...], dict[str
     if formula.outcome is not None:
         options = {"outcome": formula.outcome, **options}
     return formula.terms, options
+
+
+def _require_roles(model: type[Model], options: Mapping[str, Any]) -> None:
+    for role in ("outcome", "time", "event"):
+        if role in _options_of(model) and role not in options:
+            raise InputError(f"{model.title} needs the {role}", remedy=f"name it with --{role}")
 
 
 def _with_outcome(
