@@ -11,6 +11,7 @@ import pytest
 from gosta.models import Model, make_design, make_model
 from gosta.models.definition import State, Term
 from gosta.models.effective_rows import LEAST_SHARE, effective_rows, few_rows
+from gosta.models.folds import folds_of
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 RNG = np.random.default_rng(11)
@@ -41,7 +42,8 @@ def make(name: str, **options: Any) -> tuple[Model, Floats]:
     outcome[:, 0] = RNG.random(ROWS) < 0.4
     if name == "cox":
         outcome[:, 1] = RNG.random(ROWS) < 0.4
-    return made, np.column_stack([shares, outcome])
+    rows = np.column_stack([shares, outcome])
+    return made, np.column_stack([rows, folds_of(rows, made.folds)]) if made.folds else rows
 
 
 def moved(made: Model, rows: Floats, rank: int, largest: float) -> tuple[State, Floats]:
