@@ -5,12 +5,13 @@ then or later, so sums of exp(linear predictor) over the rows that leave in each
 all of them. A bin begins at a declared time of which there are events, and reaches until the next
 such time: rows that are censored in between are at risk at its beginning, and no longer at the next
 one. So nothing is lost if times are measured on the declared grid. Where bins would hold fewer
-events than may be shown, they are joined, and the times of a bin count as tied.
+events or rows than may be shown, they are joined, and the times of a bin count as tied.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product as combinations
 from typing import Any, ClassVar, NamedTuple
@@ -135,10 +136,17 @@ class Cox(Model):
         return exp(predictor)
 
     def moment_terms(self, columns: Floats, response: Floats) -> list[Term]:
-        """Sum events, their products with columns, and events at each time of each stratum."""
+        """Sum events and their products with columns; count those that leave at each time of each
+        stratum, with an event and all.
+        """
         events, count = response[:, 1], len(self.stratum_names) * len(self.times)
-        places = np.maximum(self._time_places(response), 0)
-        return [Term(events, columns, 1), Term(events, columns, 0, places, count)]
+        times = self._time_places(response)
+        is_at_risk, places = (times >= 0).astype(np.float64), np.maximum(times, 0)
+        return [
+            Term(events, columns, 1),
+            Term(events, columns, 0, places, count),
+            Term(is_at_risk, columns, 0, places, count),
+        ]
 
     def _time_places(self, response: Floats) -> Integers:
         """Return each row's place among the declared times of all strata; −1: before the first."""
@@ -153,21 +161,46 @@ class Cox(Model):
         if self.penalty == 0:
             self._check_infinite(moments)
         starts = []
-        for name, counts in zip(self.stratum_names, self._by_stratum(moments), strict=True):
-            starts.append(joined_starts(counts, self.min_cell))
-            if 0.5 < counts.sum() < self.min_cell - 0.5:
-                raise DataError(
-                    f"stratum {name}: fewer than {self.min_cell} events"
-                    if name
-                    else f"event {self.event!r}: fewer than {self.min_cell} rows have one",
-                    remedy="join it with another stratum" if name else "there is nothing to fit",
-                )
+        events_at, rows_at = (self._by_stratum(moments, which) for which in (2, 3))
+        for name, counts, rows in zip(self.stratum_names, events_at, rows_at, strict=True):
+            starts.append(joined_starts(counts, rows, self._are_enough))
+            first = starts[-1][0] if starts[-1] else len(counts)
+            if starts[-1] and not self._are_enough(counts.sum(), rows[first:].sum()):
+                raise self._too_few(name, float(counts.sum()))
         zeros = (0.0,) * len(scale.mean)
         return State(coefficients=zeros, base=zeros, edges=tuple(starts))
 
-    def _by_stratum(self, moments: list[Floats]) -> Floats:
-        """Return the events at each declared time: strata × times."""
-        return np.rint(moments[2][:, 0]).reshape(-1, len(self.times))
+    def _are_enough(self, events: float, rows: float) -> bool:
+        """Return whether a bin in which so many rows leave shows too little of them.
+
+        Sums of columns are shown of the rows of a bin, of those with an event to treat ties, and so
+        of those without one: with at least as many rows as columns, fewer than these rows have.
+        """
+        if self.min_cell == 0:
+            return True
+        least = max(self.min_cell, len(self.design.names)) - 0.5
+        if self.ties == "breslow":
+            return events > self.min_cell - 0.5 and rows > least
+        return events > least and not 0.5 < rows - events < least
+
+    def _too_few(self, stratum: str, events: float) -> DataError:
+        """Return the error for a stratum that is too small for one bin."""
+        least = max(self.min_cell, len(self.design.names))
+        if events < self.min_cell - 0.5:
+            few = f"fewer than {self.min_cell} "
+            where = f"stratum {stratum}: {few}events" if stratum else ""
+            what = where or f"event {self.event!r}: {few}rows have one"
+        else:
+            where = f"stratum {stratum}" if stratum else f"event {self.event!r}"
+            what = (
+                f"{where}: fewer than {least} rows have one, or have none, as sums of columns need"
+            )
+        remedy = "join it with another stratum" if stratum else "use fewer columns"
+        return DataError(what, remedy=remedy)
+
+    def _by_stratum(self, moments: list[Floats], which: int = 2) -> Floats:
+        """Return the events at each declared time: strata × times; with 3, rows that leave."""
+        return np.rint(moments[which][:, 0]).reshape(-1, len(self.times))
 
     def _check_infinite(self, moments: list[Floats]) -> None:
         """Raise an error if a column of 0 and 1 has the same value in all rows with an event."""
@@ -212,7 +245,8 @@ class Cox(Model):
 
     def time_edges(self, state: State, bins: int) -> tuple[float, ...]:
         events = self._by_stratum(self.moments(state)).sum(axis=0)
-        starts = joined_starts(events, max(float(events.sum()) / bins, self.min_cell))
+        least = max(float(events.sum()) / bins, self.min_cell)
+        starts = joined_starts(events, events, lambda found, _: found >= least)
         return tuple(start - 0.5 for start in starts)
 
     def validation_score(self, predictors: Floats, state: State) -> Floats:
@@ -366,27 +400,34 @@ class Cox(Model):
             return ()
         return (
             f"{times} times with events are joined in {bins} bins of at least {self.min_cell} "
-            "events, within which their order does not count: coefficients are approximate.",
+            "events and as many rows as columns, within which their order does not count: "
+            "coefficients are approximate.",
         )
 
 
-def joined_starts(events: Floats, least: float) -> tuple[int, ...]:
-    """Return the times at which bins begin that each hold at least so many events, and one.
+def joined_starts(
+    events: Floats, rows: Floats, are_enough: Callable[[float, float], bool]
+) -> tuple[int, ...]:
+    """Return the times at which bins begin that each have an event, and enough events and rows.
 
-    >>> joined_starts(np.array([0.0, 1, 0, 1, 2, 0, 1]), 0)
+    >>> events, rows = np.array([0.0, 1, 0, 1, 2, 0, 1]), np.array([3.0, 1, 1, 1, 2, 0, 1])
+    >>> joined_starts(events, rows, lambda events, rows: True)
     (1, 3, 4, 6)
-    >>> joined_starts(np.array([0.0, 1, 0, 1, 2, 0, 1]), 2)
+    >>> joined_starts(events, rows, lambda events, rows: events >= 2)
     (1, 4)
     """
     starts: list[int] = []
-    inside = math.inf
-    for place in np.flatnonzero(events > 0.5).tolist():
-        if inside >= max(least, 1):
+    inside: list[Floats] = []  # events and rows of each bin
+    for place, left in enumerate(np.column_stack([events, rows])):
+        if left[0] > 0.5 and (not starts or are_enough(*inside[-1].tolist())):
             starts.append(place)
-            inside = 0.0
-        inside += events[place]
-    if len(starts) > 1 and inside < least:
+            inside.append(np.zeros(2))
+        if starts:
+            inside[-1] += left
+    while len(starts) > 1 and not are_enough(*inside[-1].tolist()):
         starts.pop()
+        last = inside.pop()
+        inside[-1] += last
     return tuple(starts)
 
 
