@@ -58,8 +58,8 @@ class PrivateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     deadline_seconds: Annotated[
         float,
         Key(
-            "seconds that a site has to join, and then to contribute, before the others go on "
-            "without it",
+            "seconds that a site has to join, and then to contribute to each round, before the "
+            "others go on without it",
             1,
             MAX_DEADLINE_SECONDS,
         ),

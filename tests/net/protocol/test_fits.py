@@ -42,8 +42,8 @@ def make_parts() -> list[np.ndarray[Any, Any]]:
 
 
 def network(parts: list[np.ndarray[Any, Any]], **others: Any) -> SumNetwork:
-    noise = others.pop("noise", {})
-    settings = PrivateSettings(ranges=RANGES, deadline_seconds=2.0, **noise)
+    noise, seconds = others.pop("noise", {}), others.pop("deadline_seconds", 2.0)
+    settings = PrivateSettings(ranges=RANGES, deadline_seconds=seconds, **noise)
     return SumNetwork(
         parts,
         GRAPHS["complete"][1][:3] if len(parts) == 4 else [(0, 1), (1, 2)],
@@ -325,3 +325,16 @@ def test_a_member_that_invents_deaths_moves_the_coefficients_and_is_not_found() 
     assert all(np.array_equal(one, found[SPY]) for one in found.values())
     assert np.abs(found[SPY] - in_one_place(parts)).max() > 0.05
     assert not net.sum_peers["node-0"].memory.deviating
+
+
+def test_the_deadline_is_that_of_each_round() -> None:
+    net = network(make_parts(), deadline_seconds=5.0)
+    for number in (1, 2, 3):
+        while Slot("part", "node-1", number) not in net.sum_peers["node-1"].slots:
+            net.clock.run(net.clock.now + 0.002)
+        net.crash("node-1", 1.0)
+    net.clock.run(30.0)
+    assert states(net) == {"complete"}
+    assert {peer.epoch for peer in net.sum_peers.values()} == {1}
+    times = [entry.time for entry in net.sum_peers["node-0"].log if entry.event == "contribution"]
+    assert times[-1] - times[0] > 5.0

@@ -74,8 +74,9 @@ class SumSite(EpochPeer):
         self.current = SumEpoch(self.identity.network, self.name, announcement, key)
         self._new_deviations: dict[str, Deviation] = {}  # that are not in the journal yet
         self._late = set[str]()  # participants whose contribution was missing at the deadline
-        # When this node entered the epoch, had its roster, and knew of a refusal.
-        self._entered_at, self._roster_at, self._refused_at = -inf, inf, inf
+        # When this node entered the epoch, had what the round that is due needs (the roster, or the
+        # last total), and knew of a refusal.
+        self._entered_at, self._round_at, self._refused_at = -inf, inf, inf
         self._heard_at = inf  # when a neighbour was first heard from
         # Nobody can have said anything before the first epoch.
         self._has_restarted &= announcement.epoch > 1
@@ -390,7 +391,7 @@ class SumSite(EpochPeer):
         """Return whether this site spent epsilon in an epoch whose total may still come."""
         epoch = self.current
         is_over = self.is_complete or epoch.failure or epoch.refusals or epoch.implausible
-        is_open = epoch.roster is not None and now.running - self._roster_at < self._deadline
+        is_open = epoch.roster is not None and now.running - self._round_at < self._deadline
         return self.has_noise and is_open and not is_over and self._has_spent()
 
     def reason_for_epoch(self, now: Moment) -> str:
@@ -441,7 +442,7 @@ class SumSite(EpochPeer):
             return f"{origin}, which started the epoch, is silent"
         missing = self.missing()
         present = [name for name in self.current.participants if name not in missing]
-        if not missing or not self._is_turn(present, self._roster_at + self._deadline, now):
+        if not missing or not self._is_turn(present, self._round_at + self._deadline, now):
             return ""
         return f"no contribution of {', '.join(missing)[:150]}"
 

@@ -204,7 +204,7 @@ class SumPeer(SumSite):
             return ()
         refusing = set(self.current.refusals)
         failing = set() if self.name in refusing else refusing
-        if not refusing and now.running - self._roster_at >= self._deadline:
+        if not refusing and now.running - self._round_at >= self._deadline:
             failing = self._late = set(self.missing())
         failing |= {slot.home for slot in self.slots if slot.kind.startswith("second ")}
         self._stalls.update(failing)
@@ -322,7 +322,7 @@ class SumPeer(SumSite):
             return
         self._accept(signed, statement)
         if isinstance(statement, Roster):
-            self._roster_at = now.running
+            self._round_at = now.running
 
     def _take_early(self) -> None:
         """Insert statements that came before what they refer to was known."""
@@ -395,7 +395,7 @@ class SumPeer(SumSite):
         if self.is_origin and self.current.roster is None and (roster := self._next_roster(now)):
             yield self._say(roster)
         if self.current.roster is not None:
-            self._roster_at = min(self._roster_at, now.running)
+            self._round_at = min(self._round_at, now.running)
             yield from self._contribute(now, connected)
             if self.current.refusals:
                 self._refused_at = min(self._refused_at, now.running)
@@ -481,6 +481,7 @@ class SumPeer(SumSite):
                 if epoch.lacking(due):
                     return
             epoch.add_up(round_, self.trust)
+            self._round_at = now.running
         yield from self._open(epoch.implausible, now)
 
     def _next_statement(
