@@ -311,7 +311,7 @@ def test_with_noise_numbers_of_rows_are_not_exact() -> None:
     assert table.rows[-1][1] == "\N{ALMOST EQUAL TO}50\n(50.0 %)"
     (pictures,) = [b.pictures for b in section(report, "Subgroups") if isinstance(b, Figures)]
     assert pictures[0].title == "AUC by sex, risk (n \N{ALMOST EQUAL TO} 100)"
-    assert pictures[0].lines[0].name == "sex F (n \N{ALMOST EQUAL TO} 50)"
+    assert pictures[0].lines[0].name == "sex F\n(n \N{ALMOST EQUAL TO} 50)"
     assert report.subtitle.startswith("about 100 rows")
 
 

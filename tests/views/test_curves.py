@@ -144,7 +144,7 @@ def test_values_of_groups_are_a_forest_plot() -> None:
     ax = axes()
     whole.plot(ax)
     labels = [label.get_text() for label in ax.get_yticklabels()]
-    assert labels == ["f (n = 9)", "m (n = 9)", "all rows (n = 18)"]
+    assert labels == ["f\n(n = 9)", "m\n(n = 9)", "all rows\n(n = 18)"]
     assert texts(ax)[-1] == "0.750 (0.700 to 0.800)"
     assert ax.get_title() == "auc by sex, risk"
     (picture,) = pictures([whole])

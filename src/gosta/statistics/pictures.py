@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gosta.statistics.estimate import Estimate
 
 CURVE_SIZE = (4.6, 4.0)  # inches
-FOREST_WIDTH, FOREST_LINE, RISK_LINE = 5.4, 0.28, 0.16  # inches
+FOREST_WIDTH, FOREST_LINE, RISK_LINE = 4.6, 0.4, 0.16  # inches
 TITLE_WIDTH = 44  # characters of a line
 COLUMNS = 2  # pictures beside each other in a file
 # Curves that are drawn into the picture of another statistic.

@@ -28,6 +28,7 @@ FONT = "small"  # of texts inside a picture, relative to those at the axes
 MOST_ENTRIES = 6  # of a legend; one of more is smaller
 LEAST_TICKS = 4  # of a risk table; with fewer there are others between them
 TICK_ROOM = 0.09  # between ticks, relative to the axis
+FOREST_MARGIN = 0.08  # beside the ends of intervals, relative to the axis
 ROOM = 1.05  # of an axis, relative to the largest value
 
 
@@ -64,7 +65,7 @@ class Line(NamedTuple):
     @property
     def name(self) -> str:
         """What stands left of it."""
-        return f"{self.label} ({self.size})" if self.size else self.label
+        return f"{self.label}\n({self.size})" if self.size else self.label
 
     @property
     def text(self) -> str:
@@ -311,6 +312,7 @@ def draw_forest(ax: Any, lines: Sequence[Line], reference: float | None = None) 
         ax.axvline(reference, color=GREY, linewidth=1, linestyle=DASHES[1], zorder=1)
     ax.set_yticks(places, [line.name for line in lines], fontsize=FONT)
     ax.set_ylim(-0.7, len(lines) - 0.3)
+    ax.margins(x=FOREST_MARGIN)
     ax.tick_params(axis="y", length=0)
     finish(ax)
     ax.grid(visible=False, axis="y")
