@@ -107,6 +107,18 @@ def test_mistakes_in_the_file_are_one_line(text: str, message: str, tmp_path: Pa
         ({"max_bins": 32}, ASKED, "64 bins, 32 allowed"),
         ({}, ASKED._replace(rows=7), "7 rows, 10 needed"),
         ({}, ASKED._replace(rows=1), "1 row, 10 needed"),
+        (
+            {},
+            ASKED._replace(alone=("hospital",)),
+            "all its rows have one value of hospital, so that results by hospital may be those of "
+            "this site alone; hospital among columns, or min_sites = 1, permits it",
+        ),
+        ({"min_sites": 1}, ASKED._replace(alone=("hospital",)), ""),
+        (
+            {"columns": ("risk", "died", "hospital")},
+            ASKED._replace(columns=("risk", "died", "hospital"), alone=("hospital",)),
+            "",
+        ),
         ({"person": "patient"}, ASKED._replace(people=7), "7 people, 10 needed"),
         ({"epsilon_budget": 4.0}, ASKED, ""),
         (

@@ -65,7 +65,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "rows, or people, that this site must have; this and what follows is for sums", 0, MANY
         ),
     ] = 10
-    min_sites: Annotated[int, Key("sites that must take part", 0, MANY)] = 3
+    min_sites: Annotated[
+        int, Key("sites that must take part; from 2 on, no groups that may be one site", 0, MANY)
+    ] = 3
     # Whoever starts an epoch may leave sites out, and as long as fewer than a third of the members
     # collude, an honest site took part in both of any two totals.
     min_share: Annotated[
@@ -126,6 +128,7 @@ class Subject(NamedTuple):
     spent: tuple[Spent, ...] = ()  # the privacy of each round, if there is noise
     # Rows of all sites that a model needs for each of its columns; None: it is no model.
     rows_per_column: float | None = None
+    alone: tuple[str, ...] = ()  # columns of groups of which all rows of the site have one value
 
 
 class Past(NamedTuple):
@@ -185,6 +188,8 @@ def verdict_to_join(policy: Policy, subject: Subject, history: Sequence[Past], n
     if counted < policy.min_rows:
         noun = "row" if subject.people is None else "person"
         return f"{_count(counted, noun)}, {policy.min_rows} needed"
+    if forbidden := _forbidden_groups(policy, subject):
+        return forbidden
     return over_budget(policy, subject, history) or _too_often(policy, history, now)
 
 
@@ -213,6 +218,17 @@ def _forbidden_names(policy: Policy, subject: Subject) -> str:
         for name in sorted(set(subject.columns) - set(policy.columns)):
             return f"column {name} is not allowed"
     return ""
+
+
+def _forbidden_groups(policy: Policy, subject: Subject) -> str:
+    """Return what forbids groups that may be this site alone, of which sums would hide nothing."""
+    alone = [name for name in subject.alone if name not in policy.columns]
+    if not alone or policy.min_sites <= 1 or subject.mode == "noisy":
+        return ""
+    return (
+        f"all its rows have one value of {alone[0]}, so that results by {alone[0]} may be those of "
+        f"this site alone; {alone[0]} among columns, or min_sites = 1, permits it"
+    )
 
 
 def over_budget(policy: Policy, subject: Subject, history: Sequence[Past]) -> str:

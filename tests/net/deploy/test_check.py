@@ -21,7 +21,7 @@ from gosta.net.deploy import check, plan
 from gosta.net.deploy.findings import Finding
 from gosta.net.deploy.network import Network
 from gosta.net.members import read_list, write_list
-from gosta.net.node.source import fingerprint
+from gosta.net.node.source import SumSource, fingerprint, read_source
 from gosta.net.transport.base import Greeting
 from gosta.net.transport.tcp import TcpTransport
 from gosta.net.transport.tls import TlsFiles
@@ -208,6 +208,27 @@ def test_policy_and_agreement(net: Path) -> None:
     checked = check.check(folder)
     assert find(checked, "agreement").level == "error"
     assert find(checked, "takes part").text == "no: correct this first: agreement"
+
+
+def test_groups_that_are_one_site_need_its_permission(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, strata={"hospital": ("a", "b")})
+    made = plan.for_private(plan.Goal("auc"), settings, "complete", 3, 0, ROLES)
+    Network.create(tmp_path / "net", made, port=ports.free())
+    folder = tmp_path / "net" / "node-0"
+    rows = "\n".join(["risk,died,hospital", *(f"{risk},{died},a" for risk, died in ROWS), ""])
+    (folder / "data.csv").write_text(rows)
+    found = find(check.check(folder), "takes part")
+    assert (found.level, found.text) == ("error", "no: the site's policy forbids it")
+    assert found.detail.startswith("all its rows have one value of hospital")
+    config = read_node(folder / "node.toml")
+    source = read_source(config, folder)
+    assert isinstance(source, SumSource)
+    assert source.subject(source.file_rows).alone == ("hospital",)
+    (folder / "policy.toml").write_text("min_sites = 1\n")
+    assert find(check.check(folder), "takes part").level == "ok"
+    (folder / "policy.toml").write_text("")
+    (folder / "data.csv").write_text(rows.replace(",0,a", ",0,b"))
+    assert find(check.check(folder), "takes part").level == "ok"
 
 
 def test_the_verdict_is_no_if_anything_is_wrong(net: Path) -> None:

@@ -175,7 +175,9 @@ def _check_verdict(
         return Finding.error("takes part", "not as long as its rows cannot be used")
     try:
         history = read_history(folder, config)
-        verdict = verdict_to_join(policy, subject_of(task, *counted, sites), history, time.time())
+        subject = subject_of(task, counted.rows, counted.people, sites)
+        subject = subject._replace(alone=counted.alone)
+        verdict = verdict_to_join(policy, subject, history, time.time())
         if task.private is not None and "member list" not in errors:
             verdict = verdict or verdict_to_contribute(policy, sites, members=sites)
     except GostaError as error:

@@ -23,7 +23,15 @@ from gosta.net.deploy.check_values import OUTCOME, check_copies, check_values
 from gosta.net.deploy.column_views import Declared, count_missing, load_raw, view_columns
 from gosta.net.deploy.findings import Finding, share_text
 from gosta.net.deploy.proposed_reading import Wanted, options_text, pairs_text, propose, still_open
-from gosta.net.node.rows import columns_of, load_table, people_of, read_rows, read_table, sums_of
+from gosta.net.node.rows import (
+    columns_of,
+    load_table,
+    people_of,
+    read_rows,
+    read_table,
+    single_groups,
+    sums_of,
+)
 from gosta.private.policy import Policy
 
 MOST_NAMES = 40  # of the columns of a file that are listed
@@ -39,6 +47,7 @@ class Counted(NamedTuple):
 
     rows: int = 0  # that count; 0: not known
     people: int | None = None  # whose rows these are, if the policy names a column of persons
+    alone: tuple[str, ...] = ()  # columns of groups of which all rows have one value
 
 
 _NOT_YET = Finding.error("rows", "cannot be used before the errors above are corrected")
@@ -75,10 +84,12 @@ def _count(
     """Return how many rows count, and whether they are enough."""
     try:
         counted = Counted(len(read_rows(task, path, folder, form)))
-        if task.private and policy.person is not None:
+        if task.private and (task.private.strata or policy.person is not None):
             data, layout = read_table(task, path, form), sums_of(task)
-            people = people_of(data, layout, policy.person)[layout.complete_rows(data)]
-            counted = counted._replace(people=len(set(people.tolist())))
+            counted = counted._replace(alone=single_groups(task, data, layout))
+            if policy.person is not None:
+                people = people_of(data, layout, policy.person)[layout.complete_rows(data)]
+                counted = counted._replace(people=len(set(people.tolist())))
     except GostaError as error:
         return Counted(), _unusable(found, error)
     if any(one.check == OUTCOME and one.level == "error" for one in found):

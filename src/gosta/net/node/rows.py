@@ -331,6 +331,18 @@ def subject_of(
     )
 
 
+def single_groups(task: Task, data: Data, layout: Sums) -> tuple[str, ...]:
+    """Return the columns of groups of which all rows of a site have one value."""
+    if task.private is None or not task.private.strata:
+        return ()
+    kept = layout.complete_rows(data)
+    found = {
+        name: {*data.level_codes(name, levels)[kept].tolist()}
+        for name, levels in task.private.strata.items()
+    }
+    return tuple(name for name, codes in found.items() if len(codes) == 1)
+
+
 def people_of(data: Data, layout: Sums, person: str) -> NDArray[np.object_]:
     """Return whose row each row of a table is, from the column of persons in the policy."""
     if person not in data.columns:

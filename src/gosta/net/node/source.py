@@ -38,6 +38,7 @@ from gosta.net.node.rows import (
     read_rows_and_widths,
     read_table,
     resolve_files,
+    single_groups,
     subject_of,
     sums_of,
 )
@@ -131,6 +132,11 @@ class SumSource:
     def file_rows(self) -> RowSnapshot:
         return self._encode(self.layout, self.data)
 
+    @functools.cached_property
+    def single_groups(self) -> tuple[str, ...]:
+        """The columns of groups of which all rows have one value."""
+        return single_groups(self.task, self.data, self.layout)
+
     def layout_of(self, settings: bytes) -> Sums:
         is_now = settings == self.encoded_settings
         return self.layout if is_now else sums_of(_decode_task(settings))
@@ -166,7 +172,8 @@ class SumSource:
 
     def subject(self, rows: RowSnapshot) -> Subject:
         members = len(self.trust.members)
-        return subject_of(self.task, rows.rows, rows.people_count, members, rows.rows_per_person)
+        asked = subject_of(self.task, rows.rows, rows.people_count, members, rows.rows_per_person)
+        return asked._replace(alone=self.single_groups)
 
     def with_trust(self, trust: Trust) -> SumSource:
         """Return the same rows among other members."""
