@@ -223,7 +223,7 @@ def _forbidden_names(policy: Policy, subject: Subject) -> str:
 def _forbidden_groups(policy: Policy, subject: Subject) -> str:
     """Return what forbids groups that may be this site alone, of which sums would hide nothing."""
     alone = [name for name in subject.alone if name not in policy.columns]
-    if not alone or policy.min_sites <= 1 or subject.mode == "noisy":
+    if not alone or policy.min_sites <= 1:
         return ""
     return (
         f"all its rows have one value of {alone[0]}, so that results by {alone[0]} may be those of "
