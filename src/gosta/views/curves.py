@@ -250,7 +250,7 @@ def _draw_histogram(ax: Any, curves: Sequence[Curve]) -> None:
             alpha=0.45,
         )
     bars.set_axis_off()
-    ax.bar([], [], color=GREY, alpha=0.45, label=ROWS)
+    ax.fill_between([], [], [], color=COLOURS[0], alpha=0.45, linewidth=0, label=ROWS)
 
 
 def _write_risk_table(ax: Any, curves: Sequence[Curve]) -> None:
