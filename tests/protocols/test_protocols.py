@@ -45,7 +45,7 @@ def test_a_wrong_input_of_meet_is_reported_with_the_right_ones() -> None:
 
     with pytest.raises(
         gosta.InputError,
-        match=r"'freshest'.*held, fresh, known, change, exchanges, fewer_exchanges",
+        match=r"'freshest'.*held, fresh, known, gradient, change, exchanges, fewer_exchanges",
     ):
         replace(gosta_async.protocol, meet=meet)
     with pytest.raises(gosta.InputError, match=r"init.*zero, held, row_mean, moments"):
