@@ -245,7 +245,7 @@ def test_excel(tmp_path: Path) -> None:
     book.save(path)
     with pytest.raises(
         gosta.DataError,
-        match=r"no rows in its first sheet, 'cover'; name another with --sheet: first",
+        match="'cover', of cover, first, second; name another, such as --sheet first",
     ):
         load(path)
 
