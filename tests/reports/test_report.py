@@ -555,3 +555,13 @@ def test_groups_that_are_withheld_are_named_with_the_reason() -> None:
     assert table.rows[3] == ["ward 3\nn withheld", "-", ""]
     assert table.rows[4] == ["p, all groups\nCochran's Q, I²", "1.0\nI² 0 %\n3 of 4 groups", ""]
     assert [block.items for block in blocks if isinstance(block, List)] == [[f"ward 3: {reason}"]]
+
+
+def test_what_brackets_are_beside_intervals_is_said_below_the_first_table_that_has_some() -> None:
+    found = results()
+    one = estimate("auc", "risk", 0.75, bracket=(0.6, 0.9))
+    found["estimates"] = [{"question": "discrimination", **one}]
+    for title in ("Main results", "Discrimination"):
+        blocks = section(content.build(json.loads(json.dumps(found))), title)
+        assert [type(block) for block in blocks[-2:]] == [Table, Text]
+        assert "Neither includes the other" in words(blocks)
