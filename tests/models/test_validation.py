@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fits import fit_rounded
-from lifelines.datasets import load_rossi
+from lifelines.datasets import load_kidney_transplant, load_rossi
 from lifelines.utils import concordance_index
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -85,6 +85,15 @@ def test_rows_that_are_the_same_are_in_different_folds() -> None:
         error = brier_score_loss(table["arrest"], theirs[:, 1])
         assert known["brier-score:validated"] == pytest.approx(error, abs=4e-3)
         assert known["brier-score:apparent"] < known["brier-score:validated"]
+
+
+def test_rows_that_left_before_the_first_event_are_validated() -> None:
+    table = load_kidney_transplant()
+    assert (table["time"] < table["time"][table["death"] == 1].min()).any()
+    fit = gosta.fit(table, "cox", time="time", event="death", folds=5)
+    predicted = -fit.predict(table, out_of_fold=True)
+    index = concordance_index(table["time"], predicted, table["death"])
+    assert fit.validation[0].low[0] <= index <= fit.validation[0].high[0]
 
 
 def test_risks_are_validated_on_rows_that_were_not_fitted() -> None:

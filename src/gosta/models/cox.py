@@ -247,13 +247,14 @@ class Cox(Model):
         events = self._by_stratum(self.moments(state)).sum(axis=0)
         least = max(float(events.sum()) / bins, self.min_cell)
         starts = joined_starts(events, events, lambda found, _: found >= least)
-        return tuple(start - 0.5 for start in starts)
+        return tuple(start + 0.5 for start in starts)
 
     def validation_score(self, predictors: Floats, state: State) -> Floats:
         return spread_evenly(predictors, state, self.scale(state))
 
     def validation_outcome(self, response: Floats) -> dict[str, Floats]:
-        return {"time": response[:, 0], "event": response[:, 1]}
+        # 0 is before the first of the declared times.
+        return {"time": response[:, 0] + 1.0, "event": response[:, 1]}
 
     def step_terms(self, columns: Floats, response: Floats, state: State) -> list[Term]:
         """Count rows beyond the limit, and sum hazards with products of columns in each bin.

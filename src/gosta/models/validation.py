@@ -26,7 +26,7 @@ def class_layout(model: Model, state: State) -> Layout:  # noqa: ARG001
 def time_layout(model: Model, state: State) -> Layout:
     """Return the sums for scores from 0 to 1, and times by their place among the declared ones."""
     edges = model.time_edges(state, TIME_BINS)
-    ranges = {**RANGES, "time": (-1.0, edges[-1] + 1.0)}
+    ranges = {**RANGES, "time": (0.0, edges[-1] + 1.0)}
     settings = Bins(bins=SCORE_BINS, ranges=ranges, edges={"time": edges})
     return make_layout(_statistics(model), settings, time="time", event="event")
 
