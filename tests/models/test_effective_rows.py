@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from gosta.models import Model, make_design, make_model
-from gosta.models.definition import State, Term
+from gosta.models.definition import State
 from gosta.models.effective_rows import LEAST_SHARE, effective_rows, few_rows
 from gosta.models.folds import folds_of
+from gosta.models.terms import Term
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 RNG = np.random.default_rng(11)

@@ -23,19 +23,11 @@ from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.measures.definition import numbers_of
 from gosta.models.arithmetic import dot, exp, log, symmetric, upper
-from gosta.models.definition import (
-    PENALTY,
-    Derivatives,
-    Found,
-    Model,
-    State,
-    Term,
-    binary_columns,
-    model,
-)
+from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, binary_columns, model
 from gosta.models.fit import Baseline, Fit
 from gosta.models.regression import farther, predictor_limit, spread_evenly
 from gosta.models.scale import Scale
+from gosta.models.terms import Term
 from gosta.runtime.arrays import Booleans, Floats, Integers
 
 TIES = ("efron", "breslow")

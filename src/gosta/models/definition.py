@@ -35,7 +35,6 @@ from gosta.models.arithmetic import (
     solve,
     solve_lower,
     symmetric,
-    upper,
 )
 from gosta.models.design import INTERCEPT, Design
 from gosta.models.fit import Fit
@@ -43,6 +42,7 @@ from gosta.models.folds import MOST_FOLDS, folds_of
 from gosta.models.folds import features as validation_features
 from gosta.models.scale import Scale
 from gosta.models.showing import PREDICTIONS
+from gosta.models.terms import Term, cross_products, row_blocks
 from gosta.runtime.arrays import Booleans, Floats, Integers, project
 from gosta.sketches.definition import Features
 from gosta.statistics.definition import Encoded
@@ -60,68 +60,7 @@ LEAST_PIVOT = 1e-11  # of second derivatives with 1 on the diagonal
 MOST_COEFFICIENT = 30.0  # of a standardised column; a ratio of 10^13 between two rows near the mean
 SHORTEST, LONGEST = 0.1, 0.5  # of a step that went too far, what is tried next
 MORE_SPREAD = 8.0  # times as large, where rows' own derivatives are larger than expected
-ROWS_PER_CHUNK = 4096
-ROWS_PER_BLOCK = 16_384  # whose columns stay in the processor's cache
-ROWS_PER_PRODUCT = 256  # so few that libraries do not share the work among threads
 PENALTY = "use a penalty (--penalty 1)"
-
-
-class Term(NamedTuple):
-    """Sums over rows of weight · 1, weight · columns, or weight · products of two columns."""
-
-    weights: Floats  # of the rows, from 0 to 1
-    columns: Floats  # of the rows, from 0 to 1
-    order: int  # 0, 1 or 2: how many columns are multiplied
-    bins: Integers | None = None  # of each row; None: all are in one
-    bin_count: int = 1
-    counted: Booleans | None = None  # rows that can have a weight; None: all
-
-    @property
-    def length(self) -> int:
-        """Return how many sums each bin has."""
-        width = self.columns.shape[1]
-        return (1, width, width * (width + 1) // 2)[self.order]
-
-    @property
-    def size(self) -> int:
-        """Return how many sums there are."""
-        return self.bin_count * self.length
-
-    def products(self) -> Floats:
-        """Return the numbers of each row that are summed: n × length."""
-        if self.order == 0:
-            return self.weights[:, None]
-        weighted = self.weights[:, None] * self.columns
-        if self.order == 1:
-            return weighted
-        width, start = self.columns.shape[1], 0
-        found = np.empty((len(weighted), self.length))
-        for k in range(width):
-            place = slice(start, start + width - k)
-            np.multiply(weighted[:, k : k + 1], self.columns[:, k:], out=found[:, place])
-            start = place.stop
-        return found
-
-    def sums(self) -> Floats:
-        """Return the sums over rows: bins × length."""
-        if self.bins is None:
-            return self._matrix_sums()[None]
-        found = np.zeros((self.bin_count, self.length))
-        order = np.argsort(self.bins, kind="stable")
-        for start in range(0, len(order), ROWS_PER_CHUNK):
-            rows = order[start : start + ROWS_PER_CHUNK]
-            part = Term(self.weights[rows], self.columns[rows], self.order)
-            bins, first = np.unique(self.bins[rows], return_index=True)
-            found[bins] += np.add.reduceat(part.products(), first)
-        return found
-
-    def _matrix_sums(self) -> Floats:
-        if self.order == 0:
-            return np.array([self.weights.sum()])
-        if self.order == 1:
-            return np.asarray(_cross(self.weights[:, None], self.columns)[0])
-        both = _cross(self.columns * self.weights[:, None], self.columns)
-        return np.asarray(both[upper(len(both))])
 
 
 class Derivatives(NamedTuple):
@@ -467,7 +406,7 @@ class Model(ABC):
     def totals(self, rows: Floats, state: State) -> Floats:
         """Return the sums of the features of encoded rows."""
         found = np.zeros(self.size(state))
-        for block in _blocks(len(rows)):
+        for block in row_blocks(len(rows)):
             if state.before is not None:
                 places, values = self._validation_features(rows[block], state)
                 found += np.bincount(places.ravel(), values.ravel(), len(found))
@@ -754,10 +693,10 @@ class Model(ABC):
         size = len(self.coefficient_names)
         names, place = np.unique([0] if groups is None else groups, return_inverse=True)
         products, sums = np.zeros((size, size)), np.zeros((size, len(names)))
-        for block in _blocks(len(rows)):
+        for block in row_blocks(len(rows)):
             scores = self._standard_scores(*self._split(rows[block]), state)
             if groups is None:
-                products += _cross(scores, scores)
+                products += cross_products(scores, scores)
             else:
                 sums += [np.bincount(place[block], one, len(names)) for one in scores.T]
         if groups is None:
@@ -845,23 +784,6 @@ def binary_columns(sums: Floats, names: Sequence[str]) -> list[tuple[int, str]]:
     has_both = np.minimum(ones, n - ones) > 0.5
     places = np.flatnonzero(has_both & (np.abs(squares - ones) < 0.25)).tolist()
     return [(place, names[place - 1]) for place in places]
-
-
-def _cross(a: Floats, b: Floats) -> Floats:
-    """Return a' b: sums over many rows of products of few columns.
-
-    Threads of libraries wait for each other at each such product, which takes much longer than the
-    product itself where other work goes on beside.
-    """
-    whole = len(a) - len(a) % ROWS_PER_PRODUCT
-    parts = [x[:whole].reshape(-1, ROWS_PER_PRODUCT, x.shape[1]) for x in (a, b)]
-    return np.asarray((parts[0].swapaxes(1, 2) @ parts[1]).sum(axis=0) + a[whole:].T @ b[whole:])
-
-
-def _blocks(count: int) -> Iterator[slice]:
-    """Yield the places of blocks of rows."""
-    for start in range(0, count, ROWS_PER_BLOCK):
-        yield slice(start, start + ROWS_PER_BLOCK)
 
 
 def _shortened(state: State, found: Derivatives, slope: float) -> float:

@@ -19,7 +19,8 @@ import numpy as np
 from gosta.runtime.arrays import Floats, Integers
 
 if TYPE_CHECKING:
-    from gosta.models.definition import Model, State, Term
+    from gosta.models.definition import Model, State
+    from gosta.models.terms import Term
 
 # Of a site's rows. In fits of fifteen data sets, sums were of at least a twenty-fourth of them.
 LEAST_SHARE = 1 / 30

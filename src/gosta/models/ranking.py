@@ -15,10 +15,11 @@ import numpy as np
 
 from gosta.datasets.data import Data
 from gosta.models.arithmetic import dot, product, solve, symmetric
-from gosta.models.definition import Derivatives, Found, Model, State, Term, model
+from gosta.models.definition import Derivatives, Found, Model, State, model
 from gosta.models.fit import Fit
 from gosta.models.regression import positives, require_classes, spread_evenly
 from gosta.models.scale import Scale
+from gosta.models.terms import Term
 from gosta.runtime.arrays import Floats, project
 
 SPREAD = State().spread

@@ -12,18 +12,10 @@ import numpy as np
 from gosta.datasets.data import Data
 from gosta.errors import DataError, InputError, NumericalError
 from gosta.models.arithmetic import dot, exp, expit, log, product, softplus, solve, symmetric
-from gosta.models.definition import (
-    PENALTY,
-    Derivatives,
-    Found,
-    Model,
-    State,
-    Term,
-    binary_columns,
-    model,
-)
+from gosta.models.definition import PENALTY, Derivatives, Found, Model, State, binary_columns, model
 from gosta.models.fit import Fit
 from gosta.models.scale import Scale
+from gosta.models.terms import Term
 from gosta.runtime.arrays import Floats
 
 NEAR_NORMAL = 1.702  # expit of this times x is nearly the share of a normal distribution below x
