@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import atexit
-import os
+import itertools
 import random
 import socket
+import time
 
-# Ports are handed out in blocks. A process of tests that has a block keeps a lock: a bound port
-# from `FIRST_LOCK` on.
-FIRST = 10_000
-BLOCK = 40
-BLOCKS = 500
-PAGES = 1000
+# A process of tests has a region of ports for itself, as long as it keeps a lock, a bound port from
+# `FIRST_LOCK` on. The lower half of a region is handed out in turn; in the upper half are the
+# status pages of enrolled sites, whose ports are 1,000 above.
+FIRST, REGIONS, PAGES = 4_000, 14, 1_000
 FIRST_LOCK = 32_000
-_locks: list[socket.socket] = []
+_lock: socket.socket | None = None
+_start = 0  # of the region
+_next = 0  # within it
 
 
 @atexit.register
 def _close() -> None:
-    for lock in _locks:
-        lock.close()
+    if _lock is not None:
+        _lock.close()
 
 
-def free(count: int = BLOCK) -> int:
+def free(count: int = 40) -> int:
     """Return the first of `count` free ports in a row; no other process of tests is given them,
-    nor those 1,000 above, where enrolled sites have their status pages.
+    nor those 1,000 above.
     """
-    rng, wanted = random.Random(os.urandom(8)), -(-count // BLOCK)
+    global _next
+    if _lock is None:
+        _take_region()
     while True:
-        block = rng.randrange(BLOCKS - wanted + 1)
-        pages = block + PAGES // BLOCK
-        taken = {*range(block, block + wanted), *range(pages, pages + wanted)}
-        locks = [_bind(FIRST_LOCK + k) for k in sorted(taken)]
-        _locks.extend(lock for lock in locks if lock is not None)
-        first = FIRST + BLOCK * block
-        ports = range(first, first + count)
-        if None not in locks and all(_is_free(one) and _is_free(one + PAGES) for one in ports):
+        if _next + count > PAGES:
+            _next = 0
+        first = _start + _next
+        _next += count
+        if all(_is_free(one) and _is_free(one + PAGES) for one in range(first, first + count)):
             return first
+
+
+def _take_region() -> None:
+    global _lock, _start
+    for place in itertools.cycle(random.sample(range(REGIONS), REGIONS)):
+        _lock = _bind(FIRST_LOCK + place)
+        if _lock is not None:
+            _start = FIRST + 2 * PAGES * place
+            return
+        time.sleep(0.1)
 
 
 def _bind(port: int) -> socket.socket | None:
