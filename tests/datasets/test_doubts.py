@@ -38,6 +38,21 @@ def test_decimal_commas_read_as_text_are_found(tmp_path: Path) -> None:
     assert comma_column(load(tmp_path / "x.csv", decimal=",")) == ""
 
 
+def test_dots_between_thousands_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("days;risk\n397;12,5 %\n1.006;3,5 %\n640;8,1 %\n1.020;2,2 %\n1.385;9,9 %\n")
+    said = "days has 1.006 beside whole numbers up to 999; if '.' stands between thousands there: "
+    assert load(path).doubts == (f"{said}--decimal , --scale days=1",)
+    assert comma_column(load(path)) == "risk"
+    rules = {"scale": {"days": 1, "risk": 0.01}}
+    data = load(path, decimal=",", harmonise=rules)
+    assert data.columns["days"].tolist() == [397, 1006, 640, 1020, 1385]
+    path.write_text("days;risk\n397;0.5\n1.006;0.125\n640;0.75\n")
+    assert load(path).doubts == (f"{said}write these numbers without it in the file",)
+    path.write_text("days;risk\n397;0.5\n1.06;0.125\n640;0.75\n")
+    assert load(path).doubts == ()
+
+
 def test_the_command_line_shows_doubts(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     run = command(capsys, monkeypatch)
     rows = [f"{k % 2};0,{k:02};{age}" for k, age in enumerate([*AGES, 999])]

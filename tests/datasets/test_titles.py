@@ -111,6 +111,16 @@ def test_a_sheet_with_a_title_and_totals(tmp_path: Path) -> None:
         ),
         (";;\n;;\n", "the last 2 rows of the file are empty and left out"),
         ("P4;0,1;nein\n", ""),
+        (
+            "TOTAL: 3 pacientes;;\n",
+            "line 5 says 'TOTAL: 3 pacientes': it holds totals and is left out; say --skip-end 1, "
+            "or 0",
+        ),
+        (
+            "Fuente: SIH;;\n",
+            "line 5 holds 'Fuente: SIH' only; if it is no row of data: --skip-end 1",
+        ),
+        ("Total hip;0,7;ja\n", ""),
         ("P4;total;nein\nP5;total;nein\n", ""),
     ],
 )
@@ -141,3 +151,14 @@ def test_rows_are_called_as_an_editor_shows_them(tmp_path: Path, name: str) -> N
         (tmp_path / name).write_text(text if name == "a.csv" else lines)
     with pytest.raises(gosta.DataError, match=rf"'x' in {called.get(name, 'row 2')} where"):
         load(source).to_floats(["x"])
+
+
+def test_several_rows_of_totals_are_left_out(tmp_path: Path) -> None:
+    rows = "".join(f"P{k};0.{k};ja\n" for k in range(10, 40))
+    (tmp_path / "a.csv").write_text(f"id;risk;died\n{rows}Summe;7.35;\nśrednia;0.245;\n")
+    data = load(tmp_path / "a.csv")
+    assert data.doubts == (
+        "line 32 says 'Summe' and line 33 says 'średnia': they hold totals and are left out; say "
+        "--skip-end 2, or 0",
+    )
+    assert len(data) == 30

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gosta.datasets.cells import KINDS
 from gosta.datasets.columns import value_text
 from gosta.datasets.data import Data
 
 FEWEST_NUMBERS = 20  # of a column of which one can be said to be far from the others
 FEWEST_BEYOND = 0.05  # of numbers above 1 among shares that may be per cent
 FAR = 2.0  # times the range of the other numbers, between which and one of them is nothing
+# A number with a decimal comma, and a unit or a percent sign that may follow.
+WITH_COMMA = re.compile(r"\s*[-+]?\d*,\d+(?:[eE][-+]?\d+|\s*[^\d\s.,'’][^\d]*)?\s*")
 CODES = (9.0, 99.0, 999.0, 9999.0, 99999.0)  # that stand for missing values, also negative
 
 
@@ -61,6 +63,8 @@ def is_per_cent(values: NDArray[np.float64]) -> bool:
 def comma_column(data: Data) -> str:
     """Return the first column of which most cells are numbers with a decimal comma, read as text.
 
+    A unit or a percent sign may follow them.
+
     Returns
     -------
     str
@@ -71,7 +75,7 @@ def comma_column(data: Data) -> str:
         if column.dtype != object or decimal != ".":
             continue
         texts = [value for value in column.tolist() if isinstance(value, str)]
-        with_comma = [v for v in texts if "," in v and KINDS["other sign"].fullmatch(v.strip())]
+        with_comma = [v for v in texts if WITH_COMMA.fullmatch(v)]
         if 2 * len(with_comma) > len(texts):
             return name
     return ""

@@ -37,7 +37,8 @@ from gosta.datasets.columns import (
 from gosta.datasets.encodings import better, likely
 from gosta.datasets.harmonise import Harmonisation
 from gosta.datasets.row_names import RowNames
-from gosta.datasets.titles import MOST_ROWS, title_rows, totals_row, without_end
+from gosta.datasets.thousands import thousands
+from gosta.datasets.titles import MOST_ROWS, title_rows, totals_rows, without_end
 from gosta.errors import DataError, FormatError, InputError, shorten, unknown
 from gosta.runtime import machine
 from gosta.runtime.extras import is_installed, require
@@ -197,6 +198,9 @@ def read(path: Path, given: Format = DEFAULT) -> Table:
     if not table.columns:
         raise DataError(f"{path} has no columns")
     table = _without_totals(table, given)
+    if "decimal" in takes:
+        found = thousands(table.columns, given.decimal, given.harmonise.columns)
+        table = table._replace(doubts=(*table.doubts, *found))
     try:
         columns = given.harmonise.apply(table.columns, path, given.decimal)
     except InputError as error:  # which may follow from how the file was read
@@ -209,8 +213,7 @@ def _without_totals(table: Table, given: Format) -> Table:
     """Return a table without the rows at its end that hold totals."""
     count, doubt = given.skip_end, ""
     if count is None:
-        is_certain, doubt = totals_row(table.columns, table.row_names)
-        count = int(is_certain)
+        count, doubt = totals_rows(table.columns, table.row_names, given.decimal)
     columns = without_end(table.columns, count, given.decimal) if count else table.columns
     return table._replace(columns=columns, doubts=(*table.doubts, *filter(None, [doubt])))
 

@@ -26,7 +26,7 @@ from gosta.runtime.settings_file import Key
 ALL_COLUMNS = ""  # the name under which missing codes of all columns stand
 # A number with signs between thousands, and what follows it, such as a unit or a percent sign.
 MEASURE = re.compile(r"\s*([-+]?\d[\d.,'’\s]*?)\s*([^\d\s.,'’][^\d]*)?")
-THOUSANDS = re.compile(r"([-+]?\d{1,3})((?:[.,'’\s]\d{3})+)")
+THOUSANDS = re.compile(r"([-+]?[1-9]\d{0,2})((?:[.,'’\s]\d{3})+)")
 Values = str | int | float
 
 

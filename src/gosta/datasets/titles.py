@@ -16,11 +16,17 @@ from gosta.datasets.row_names import RowNames
 MOST_ROWS = 100  # that are looked at
 MOST_EMPTY = 0.1  # of the rows above totals, of a column in which totals have no value
 NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?\s*%?")
-TOTALS = re.compile(
-    r"(sub)?(total|totals|totale|totali|totaux|totais|totales|totaal|gesamt|gesamtsumme|summe|suma"
-    r"|somma|soma|somme|sum|ogółem|razem|celkem|összesen|итого)\s*:?",
-    re.IGNORECASE,
+TOTALS = (
+    "(?:sub)?(?:total|totals|totale|totali|totaux|totais|totales|totaal|gesamt|gesamtsumme|summe"
+    "|suma|somma|soma|somme|sum|ogółem|razem|celkem|összesen|итого)"
 )
+MEANS = (
+    "mean|average|median|mittelwert|durchschnitt|moyenne|médiane|media|média|promedio|mediana"
+    "|gemiddelde|mediaan|średnia|medelvärde|gennemsnit|gjennomsnitt|keskiarvo|průměr|átlag|среднее"
+)
+COUNTS = r"count|anzahl|nombre|número|numero|aantal|liczba|antal|počet|n(?=\s*[=:]\s*\d)"
+TOTAL = re.compile(rf"{TOTALS}\s*:?", re.IGNORECASE)
+SUMMARY = re.compile(rf"(?:{TOTALS}|{MEANS}|{COUNTS})(?![^\s:=])\s*[:=]?", re.IGNORECASE)
 
 
 def title_rows(rows: Sequence[Sequence[Any]]) -> int:
@@ -67,31 +73,63 @@ def _is_numeric(column: Sequence[Any]) -> bool:
     return 2 * sum(map(_is_number, present)) > len(present)
 
 
-def totals_row(columns: Columns, rows: RowNames) -> tuple[bool, str]:
-    """Return whether the last row holds totals for certain, and what to say of it, if anything.
+def totals_rows(columns: Columns, rows: RowNames, decimal: str) -> tuple[int, str]:
+    """Return how many rows at the end are totals for certain, and what to say, if anything."""
+    said: list[str] = []
+    left = columns
+    while True:
+        word, is_certain, doubt = _totals_row(left, rows)
+        if not is_certain:
+            break
+        said.insert(0, f"{rows[len(columns[next(iter(columns))]) - len(said) - 1]} says {word!r}")
+        left = without_end(columns, len(said), decimal)
+    if not said:
+        return 0, doubt
+    what = "it holds totals and is" if len(said) == 1 else "they hold totals and are"
+    return (len(said), f"{' and '.join(said)}: {what} left out; say --skip-end {len(said)}, or 0")
+
+
+def _totals_row(columns: Columns, rows: RowNames) -> tuple[str, bool, str]:
+    """Return the word of the last row, whether it holds totals for certain, and a doubt.
 
     It does if a word says so and it has no value in a column in which nearly all rows have one, or
-    a sum of the numbers above it. A word or sums alone are named only.
+    a sum of the numbers above it; or if it begins with such a word, or one of means or counts, and
+    has hardly anything else. A word, sums or a text alone are named only.
     """
     count = len(next(iter(columns.values()), ()))
     if count < 3:
-        return False, ""
+        return "", False, ""
+    name = rows[count - 1]
     word = next(filter(None, map(_word_of_totals, columns.values())), "")
     has_sum = any(map(_is_sum, columns.values()))
-    name = rows[count - 1]
-    if word and (has_sum or any(map(_ends_empty, columns.values()))):
-        return (
-            True,
-            f"{name} says {word!r}: it holds totals and is left out; say --skip-end 1, or 0",
-        )
-    if word:
-        return False, f"{name} says {word!r}; if it holds totals, no row: --skip-end 1"
+    has_gap = any(map(_ends_empty, columns.values()))
+    if word and (has_sum or has_gap):
+        return word, True, ""
+    begin, rest = _last_row(columns)
+    found = SUMMARY.match(begin)
+    if found and has_gap:
+        is_word = found.end() == len(begin)
+        if all(map(_is_number, rest)) and (is_word or len(rest) <= 1):
+            return begin, True, ""
+    if word or (found and has_gap):
+        return "", False, f"{name} says {word or begin!r}; if it holds totals, no row: --skip-end 1"
+    if begin and not rest and has_gap and len(columns) > 2:
+        return "", False, f"{name} holds {begin!r} only; if it is no row of data: --skip-end 1"
     if has_sum:
-        return (
-            False,
-            f"the numbers of {name} are sums of those above; if it is a total: --skip-end 1",
-        )
-    return False, ""
+        doubt = f"the numbers of {name} are sums of those above; if it is a total: --skip-end 1"
+        return "", False, doubt
+    return "", False, ""
+
+
+def _last_row(columns: Columns) -> tuple[str, list[Any]]:
+    """Return the first cell of the last row if it is text of this row only, and its others."""
+    ends = [(column, column[-1:].tolist()[0]) for column in columns.values()]
+    filled = [(column, end) for column, end in ends if not (_is_empty(end) or end != end)]
+    if not filled:
+        return "", []
+    (column, begin), *others = filled
+    is_own = isinstance(begin, str) and not _is_number(begin) and begin not in column[:-1].tolist()
+    return begin.strip() if is_own else "", [end for _, end in others]
 
 
 def without_end(columns: Columns, count: int, decimal: str) -> Columns:
@@ -113,7 +151,7 @@ def _ends_empty(column: NDArray[Any]) -> bool:
 def _word_of_totals(column: NDArray[Any]) -> str:
     """Return a word such as "Total" that is in the last row of a column only."""
     word = column[-1] if column.dtype.kind in "OU" else None
-    if not isinstance(word, str) or not TOTALS.fullmatch(word.strip()):
+    if not isinstance(word, str) or not TOTAL.fullmatch(word.strip()):
         return ""
     return "" if word in column[:-1].tolist() else word
 

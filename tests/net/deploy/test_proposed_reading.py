@@ -193,6 +193,21 @@ def test_per_cent_codes_and_the_second_sheet_are_found_at_once(
     assert out.splitlines()[-1].strip() == last
 
 
+def test_options_that_are_given_in_part_are_completed(
+    run: Any, tmp_path: Path, invitation: Path
+) -> None:
+    risks = (100 * CLEAN["risk"]).fillna(999).round(1)
+    news = [f"{one} %" for one in comma(CLEAN["risk_new"], "", 100)]
+    CLEAN.assign(risk=risks).to_csv(tmp_path / "a.csv", index=False)
+    CLEAN.assign(risk_new=news).to_csv(tmp_path / "b.csv", index=False, sep=";", decimal=",")
+    for name, given in (("a", ["--scale", "risk=0.01"]), ("b", ["--scale", "risk_new=0.01"])):
+        file = ("--data", tmp_path / f"{name}.csv")
+        out = run("check", invitation, *file, *given)[1]
+        assert "with these the file seems to be read" in out
+        words = shlex.split(out.splitlines()[-1])
+        assert run("check", invitation, *file, *words)[0] == 0
+
+
 def test_a_column_that_is_not_there_stops_no_check(
     run: Any, tmp_path: Path, invitation: Path
 ) -> None:

@@ -69,7 +69,10 @@ def check_data(folder: Path, config: NodeConfig, policy: Policy) -> tuple[Counte
             found += [Finding.warning(OPEN, one.text, one.hint, one.detail) for one in left]
             if options_text(proposed) != options_text(form):
                 drops = _has_missing(task, path, policy, proposed)
-                found.append(_proposal(proposed, drops, bool(left)))
+                own = replace(task, drop_missing=task.drop_missing or drops)
+                errors = [] if left else _errors(own, path, folder, policy, proposed)
+                found += [one._replace(check=f"{OPEN}: {one.check}") for one in errors]
+                found.append(_proposal(proposed, drops, bool(left or errors)))
         found = [*unknown, *found]
         if found and found[0].text == UNREADABLE:
             return Counted(), found
@@ -113,6 +116,19 @@ def _check_table(
     except GostaError as error:
         hint = f"see node.data in {NODE_FILE}"
         return [Finding.error("data", UNREADABLE, hint, str(error))]
+
+
+def _errors(
+    task: Task, path: Path, folder: Path, policy: Policy, proposed: Format
+) -> list[Finding]:
+    """Return the errors that remain when a file is read as proposed."""
+    tried = _check_table(task, path, policy, proposed, proposed)
+    rows = _count(task, path, folder, policy, proposed, tried)[1]
+    return [
+        one._replace(level="warning")
+        for one in (*tried, rows)
+        if one.level == "error" and one != _NOT_YET
+    ]
 
 
 def _wanted(task: Task, policy: Policy) -> list[Wanted]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,27 +41,42 @@ class Wanted(NamedTuple):
 
 
 def propose(path: Path, form: Format, wanted: Sequence[Wanted]) -> Format:
-    """Return how a file could be read so that it has the wanted columns and values."""
-    try:
-        form, table = _readable(path, form)
-        names = _names(table, wanted)
-        names |= _by_values(table, [one for one in wanted if one.name not in names], names)
-        rules = form.harmonise.updated(Harmonisation(names))
-        table = load_table(path, form._replace(harmonise=rules))
-        if comma_column(table) and form.decimal == ".":
-            form = form._replace(decimal=",")
-            table = load_table(path, form._replace(harmonise=rules))
-        form = form._replace(harmonise=rules)
-        more = Harmonisation()
-        for one in wanted:
-            if one.name in table.columns:
-                more = more.updated(_of_column(one, table.columns[one.name], form))
-                more = more.updated(_unit(one.name, rules.columns.get(one.name, one.name)))
-        form = form._replace(harmonise=rules.updated(more))
-        load_table(path, form)  # a proposal that cannot be read is none
-    except GostaError:
-        return form
+    """Return how a file could be read so that it has the wanted columns and values.
+
+    What is proposed is tried, and improved as a user would who runs the check again with it.
+    """
+    for _ in range(TRIES):
+        try:
+            form, table = _readable(path, form)
+            improved = _improved(path, form, table, wanted)
+            load_table(path, improved)
+        except GostaError:
+            return form
+        if options_text(improved) == options_text(form):
+            return form
+        form = improved
     return form
+
+
+def _improved(path: Path, form: Format, table: Data, wanted: Sequence[Wanted]) -> Format:
+    """Return how a file could be read better, as its columns and values tell it."""
+    names = _names(table, wanted)
+    names |= _by_values(table, [one for one in wanted if one.name not in names], names)
+    rules = form.harmonise.updated(Harmonisation(names))
+    # Units and codes are those of the file.
+    as_written = msgspec.structs.replace(rules, scale={})
+    table = load_table(path, form._replace(harmonise=as_written))
+    if comma_column(table) and form.decimal == ".":
+        form = form._replace(decimal=",")
+        table = load_table(path, form._replace(harmonise=as_written))
+    form = form._replace(harmonise=rules)
+    more = Harmonisation()
+    for one in wanted:
+        if one.name in table.columns:
+            more = more.updated(_of_column(one, table.columns[one.name], form))
+            more = more.updated(_unit(one.name, rules.columns.get(one.name, one.name)))
+    given = {name: factor for name, factor in rules.scale.items() if factor != 1}
+    return form._replace(harmonise=rules.updated(more).updated(Harmonisation(scale=given)))
 
 
 def _readable(path: Path, form: Format) -> tuple[Format, Data]:
