@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from gosta.cli import options
 from gosta.errors import DataError, FormatError, InputError
+from gosta.views import terminal
 
 if TYPE_CHECKING:
     from gosta.net.deploy.bundles import Invitation
@@ -54,7 +56,7 @@ def request(
 ) -> None:
     """Make a key, which stays here, and a request for the network's coordinator."""
     from gosta.net.addresses import OUTBOUND
-    from gosta.net.deploy import bundles, enrolment, summary
+    from gosta.net.deploy import bundles, check, enrolment, summary
     from gosta.net.deploy.node_folder import NodeFolder
 
     invited = bundles.read(invitation, bundles.Invitation)
@@ -104,6 +106,8 @@ def request(
                 way_out = f"{shown!r} says how the file could be read"
                 error.remedy = "; ".join(filter(None, (error.remedy, way_out)))
             raise
+        for text in check.doubts_about_rows(folder):
+            print(terminal.printable(f"warning: {text}"), file=sys.stderr)
     print(summary.request_summary(folder, invited, made))
 
 

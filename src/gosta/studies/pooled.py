@@ -14,6 +14,7 @@ from gosta.analysis.computation import compute
 from gosta.datasets.columns import concatenate, value_text
 from gosta.datasets.data import Data
 from gosta.datasets.dictionary import Column
+from gosta.datasets.outcomes import contradictions
 from gosta.datasets.row_names import below
 from gosta.errors import DataError, GostaError, InputError
 from gosta.runtime.arrays import Booleans, Floats
@@ -38,10 +39,10 @@ def run(study: Study, parts: Sequence[Data], sites: Sequence[str] = ()) -> dict[
     if not kept.any():
         raise DataError(f"{data.name} has no row with a value in all of {', '.join(study.roles)}")
     whole = data.take(kept)
-    beyond = beyond_ranges(study, data)
+    doubts = beyond_ranges(study, data) | _contradicting(study, data, parts)
     groups = {", ".join(names): _groups(study, whole, names) for names in study.groups}
     found = [
-        (item, _warned(_estimate(study, item, whole, groups), item, beyond)) for item in study.items
+        (item, _warned(_estimate(study, item, whole, groups), item, doubts)) for item in study.items
     ]
     how = {"mode": "one place", "data": [part.name for part in parts], "sites": len(parts)}
     how |= {"rows_read": [len(part) for part in parts], "missing": _missing(study, data)}
@@ -141,6 +142,27 @@ def beyond_ranges(study: Study, data: Data) -> dict[str, str]:
     return found
 
 
+def _contradicting(study: Study, data: Data, parts: Sequence[Data]) -> dict[str, str]:
+    """Return what to say of an outcome that contradicts times and events in one of the files."""
+    asked = study.study
+    if not (asked.label and asked.time and asked.event and asked.horizon):
+        return {}
+    codes = [_codes(study, data, name) for name in (asked.label, asked.time, asked.event)]
+    start = 0
+    for part in parts:
+        rows = slice(start, start + len(part))
+        found = contradictions(*(one[rows] for one in codes), asked.horizon)
+        if found.are_nearly_all():
+            return {
+                asked.label: f"{asked.label} and {asked.event} before {asked.horizon:g} contradict "
+                f"each other in {numbers.count(int(found.rows.sum()), 'row')} of {part.name}, "
+                f"first in {data.row_names[start + int(found.rows.argmax())]}: is {asked.time} in "
+                "the study's unit, and are both coded as the study says?"
+            }
+        start += len(part)
+    return {}
+
+
 def _groups(study: Study, data: Data, columns: Sequence[str]) -> Any:
     """Return the name of each row's group; None if there are fewer than two rows in a group."""
     codes = np.zeros(len(data), dtype=np.int64)
@@ -151,9 +173,9 @@ def _groups(study: Study, data: Data, columns: Sequence[str]) -> Any:
     return None if 2 * len({*names}) > len(names) else names
 
 
-def _warned(estimate: Estimate, item: Item, beyond: Mapping[str, str]) -> Estimate:
-    """Return an estimate that says which of its columns have values beyond their range."""
-    more = [text for name, text in beyond.items() if name in item.columns]
+def _warned(estimate: Estimate, item: Item, doubts: Mapping[str, str]) -> Estimate:
+    """Return an estimate that says what is doubtful about its columns."""
+    more = [text for name, text in doubts.items() if name in item.columns]
     return estimate._replace(warnings=(*estimate.warnings, *more))
 
 

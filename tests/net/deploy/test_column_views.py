@@ -249,3 +249,10 @@ def test_outcomes_that_contradict_times_and_events_are_found(
     assert found["outcome"]["level"] == level
     assert found["outcome"]["text"].startswith("died and event before 365 contradict each other in")
     assert (found["rows"]["level"] == "error") == (level == "error")
+    site = ("--name", "a", "--address", "outbound", "--data", file)
+    code, _, err = run("node", "request", f"{net}/invitation.json", tmp_path / "a", *site, *options)
+    assert code == 0
+    assert ("warning: died and event before 365 contradict" in err) == (level != "ok")
+    code, out, _ = run("study", "run", study, "--data", str(tmp_path / "a"))
+    assert code == 0
+    assert ("days in the study's unit" in " ".join(out.split())) == (level == "error")

@@ -31,6 +31,7 @@ from gosta.net.agreements import read_agreements
 from gosta.net.config import HEAD_FILE, JOURNAL_FILE, NodeConfig, NodeSettings, Task
 from gosta.net.deploy.bundles import Invitation
 from gosta.net.deploy.check_data import PROPOSAL, Counted, check_data
+from gosta.net.deploy.check_values import ABOUT_VALUES
 from gosta.net.deploy.findings import Finding, Level
 from gosta.net.deploy.node_folder import AUTHORITIES_FILE, CERTIFICATE_FILE, KEY_FILE, NodeFolder
 from gosta.net.deploy.site_log import read_history
@@ -130,6 +131,18 @@ def check(folder: Path, trial: Trial = NO_TRIAL) -> list[Finding]:
     sites = len(listed.members) if listed else len(config.neighbours) + 1
     found.append(_check_verdict(folder, config, policy, counted, sites, found))
     return sorted(found, key=lambda finding: finding.check == PROPOSAL)  # the line to copy is last
+
+
+def doubts_about_rows(folder: Path) -> list[str]:
+    """Return what is doubtful about the values of a new site's file: outcomes that contradict
+    events, and risks of another unit.
+    """
+    config = NodeFolder(folder).read()
+    if not (folder / config.node.data).exists():
+        return []
+    _, found = check_data(folder, config, read_policy(folder))
+    doubtful = [one for one in found if one.level != "ok" and one.check.startswith(ABOUT_VALUES)]
+    return [f"{one.text}, {one.detail}: {one.hint}" for one in doubtful]
 
 
 # Policy.

@@ -10,6 +10,7 @@ import numpy as np
 
 from gosta.datasets import Data
 from gosta.datasets.copies import copied_rows, repeated_ids
+from gosta.datasets.outcomes import contradictions
 from gosta.errors import GostaError, shorten
 from gosta.net.config import Task
 from gosta.net.deploy.findings import Finding, share_text
@@ -19,10 +20,9 @@ from gosta.runtime.arrays import Booleans, Floats
 from gosta.views import numbers
 
 OUTCOME = "outcome"
+ABOUT_VALUES = (OUTCOME, "risks of")  # how findings of check_values begin
 FEWEST_OUTCOMES = 5  # of each class, for the mean risk to be compared with their share
 MOST_RATIO = 5.0  # of the mean risk and the share of the outcome, or the other way round
-MOST_CONTRADICTIONS = 0.9  # of the rows with one outcome that could contradict their events
-FEWEST_CONTRADICTIONS = 0.05  # of all rows, that are an error then
 SCORES = ("score", "first", "second")  # roles of risks
 MOST_LINES = 5  # of rows that are named
 
@@ -61,27 +61,17 @@ def _check_outcome(
         times, events = table.to_floats([roles["time"], roles["event"]]).T
     except GostaError:
         return
-    is_known = ~np.isnan(times + events + codes)
-    outcome = codes == len(task.classes) - 1
-    has_event = events > 0
-    could = (outcome | has_event) & is_known
-    contradicts = could & np.where(
-        outcome, (times > horizon) | (events == 0), has_event & (times < horizon)
-    )
-    count = int(np.count_nonzero(contradicts))
+    outcome = np.where(np.isnan(codes), np.nan, codes == len(task.classes) - 1)
+    found = contradictions(outcome, times, events, horizon)
+    count = int(np.count_nonzero(found.rows))
     share = share_text(count, len(table), policy)
     text = f"{task.label} and {roles['event']} before {horizon:g} contradict each other in {share}"
     if count == 0:
         yield Finding.ok(OUTCOME, f"{text} of the rows")
         return
     hint = f"is {roles['time']} in the study's unit, and are both coded as the study says?"
-    first = f"first in {table.row_names[np.argmax(contradicts)]}"
-    sides = [contradicts[could & side] for side in (outcome, ~outcome)]
-    fewest = max(policy.min_rows, FEWEST_CONTRADICTIONS * len(table))
-    is_often = any(
-        one.sum() >= fewest and one.mean() > MOST_CONTRADICTIONS for one in sides if len(one)
-    )
-    made = Finding.error if is_often else Finding.warning
+    first = f"first in {table.row_names[np.argmax(found.rows)]}"
+    made = Finding.error if found.are_nearly_all(policy.min_rows) else Finding.warning
     yield made(OUTCOME, f"{text} of the rows", hint, first)
 
 
