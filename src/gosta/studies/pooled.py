@@ -147,11 +147,13 @@ def _contradicting(study: Study, data: Data, parts: Sequence[Data]) -> dict[str,
     asked = study.study
     if not (asked.label and asked.time and asked.event and asked.horizon):
         return {}
-    codes = [_codes(study, data, name) for name in (asked.label, asked.time, asked.event)]
+    outcome, times, events = (
+        _codes(study, data, name) for name in (asked.label, asked.time, asked.event)
+    )
     start = 0
     for part in parts:
         rows = slice(start, start + len(part))
-        found = contradictions(*(one[rows] for one in codes), asked.horizon)
+        found = contradictions(outcome[rows], times[rows], events[rows], asked.horizon)
         if found.are_nearly_all():
             return {
                 asked.label: f"{asked.label} and {asked.event} before {asked.horizon:g} contradict "
