@@ -164,7 +164,7 @@ def attack(draws: int) -> None:
 
 def main() -> None:
     parser = common.parser(__doc__)
-    parser.add_argument("--min-cell", type=int, default=1, help="of all sites' policies")
+    parser.add_argument("--min-cell", type=int, default=0, help="of all sites' policies")
     arguments = parser.parse_args()
     common.print_machine("scikit-learn", "statsmodels", "lifelines")
     cases = [case for case in CASES if not arguments.smoke or case.name in SMOKE]
