@@ -71,8 +71,10 @@ def correlated(statistic: str, rho: float, n: int) -> Case:
 
     def sample(rng: np.random.Generator) -> Columns:
         first, other = rng.normal(size=(2, n))
-        found = dict(zip(names, (first, rho * first + sqrt(1 - rho**2) * other), strict=True))
-        return found | ({"event": np.ones(n), "score": -found["score"]} if "time" in found else {})
+        second = rho * first + sqrt(1 - rho**2) * other
+        if names[0] == "time":
+            return {"time": np.exp(first), "score": -second, "event": np.ones(n)}
+        return dict(zip(names, (first, second), strict=True))
 
     tau = 2 / pi * asin(rho)
     values = {

@@ -66,7 +66,7 @@ def columns_of(name: str) -> str:
     roles = SKETCHES[name].roles
     if roles == ("value",):
         return f"{name}:income"
-    if name in TWO_MODELS:
+    if name in TWO_MODELS or name == "integrated-brier-score":
         return f"{name}:{'time+event+' * ('time' in roles)}score+rough"
     return name if "time" in roles or "score" in roles else f"{name}:x+y"
 
@@ -81,6 +81,8 @@ def line(data: Data, name: str, bins: int, find_edges: bool) -> tuple[int, float
     curve the largest.
     """
     options = {"horizon": 0.5} if name in OF_RISKS_UNTIL else {}
+    if name == "integrated-brier-score":
+        options = {"times": "0.3,0.6"}
     found = compare(data, columns_of(name), Bins(bins, find_edges=find_edges), options=options)
     result, exact = found.results[0], found.exact[0]
     assert exact is not None

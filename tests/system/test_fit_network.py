@@ -118,7 +118,8 @@ def test_data_sets_of_other_libraries(tmp_path: Path, case: Case) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--fit", "logistic", "--columns", "age"), "classes of the outcome"),
+        (("--fit", "logistic", "--columns", "age"), "needs the outcome"),
+        (("--fit", "logistic", "--outcome", "died", "--columns", "age"), "classes of the outcome"),
         (
             ("--fit", "logistic", "--outcome", "died", "--classes", "no,yes", "--columns", "age"),
             "column 'age' has neither a range nor levels",

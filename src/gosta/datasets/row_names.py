@@ -19,7 +19,7 @@ class RowNames:
     Examples
     --------
     >>> names = RowNames("line", first=2)
-    >>> names[0], names.take(np.array([3, 7]))[1], RowNames()[0]
+    >>> names[0], names.take(np.array([3, 7]), 8)[1], RowNames()[0]
     ('line 2', 'line 9', 'row 1')
     """
 

@@ -148,7 +148,7 @@ def _values(
 ) -> tuple[ValueErrors, ...]:
     """Return all values from sums without noise, and their errors over runs with noise."""
     noisy: list[list[StratumResult]] = []
-    if noise is not NO_NOISE:
+    if noise.law != NO_NOISE.law:
         totals = draw_totals(layout, sums, noise, runs, rng)
         noisy = [layout.results(total, 0, noise.variance) for total in totals]
     values = []

@@ -19,7 +19,7 @@ from transports import NETWORK, RecordingHandler, TcpTestNetwork, issue, named, 
 from gosta.net import addresses
 from gosta.net.deploy import certificates
 from gosta.net.deploy.certificates import Pair
-from gosta.net.limits import MAX_MESSAGE_BYTES
+from gosta.net.limits import MAX_MESSAGE_BYTES, VERSION
 from gosta.net.transport import tcp, tls
 from gosta.net.transport.base import Greeting
 from gosta.net.transport.connection import MAX_GREETING_BYTES, encode_frame
@@ -457,7 +457,7 @@ def test_tls_contexts_are_strict(tmp_path: Path) -> None:
     ("other", "setting"),
     [
         (Greeting("a", NETWORK, "89abcdef"), "statistic"),
-        (Greeting("a", NETWORK, version=5), "version"),
+        (Greeting("a", NETWORK, version=VERSION + 1), "version"),
         (None, "version"),
     ],
 )
