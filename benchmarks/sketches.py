@@ -17,6 +17,7 @@ from gosta.datasets import Data, load
 from gosta.sketches import SKETCHES, Bins, Sketch, make_layout
 from gosta.sketches.comparison import compare
 from gosta.sketches.layout import BITS
+from gosta.statistics.definition import Options
 
 ROWS = 5_000
 # Numbers of bins of statistics of one column.
@@ -80,7 +81,7 @@ def line(data: Data, name: str, bins: int, find_edges: bool) -> tuple[int, float
     """Return numbers of the vector, the exact value, the bracket's half width and the error; of a
     curve the largest.
     """
-    options = {"horizon": 0.5} if name in OF_RISKS_UNTIL else {}
+    options: Options = {"horizon": 0.5} if name in OF_RISKS_UNTIL else {}
     if name == "integrated-brier-score":
         options = {"times": "0.3,0.6"}
     found = compare(data, columns_of(name), Bins(bins, find_edges=find_edges), options=options)
